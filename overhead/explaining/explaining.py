@@ -280,8 +280,7 @@ def _save_replay(path: Path, profile: StepProfile) -> Why:
     if profile.trace is None or not profile.trace.has_device:
         return profile.reason or because("no-work-on-a-device")
     try:
-        # The quiet steps are those that took the host least.
-        save_replay(Path(path), profile.trace.quiet(), profile.host)
+        save_replay(Path(path), profile.trace.typical, profile.host)
     except CannotWrite as error:
         why: Why = error.why
         return why
@@ -370,11 +369,10 @@ def explanation(
     call = timing.calls[0]
     step = _step_timing(call, profile)
     trace = profile.trace or Trace(())
-    # The tables: operations from the quiet steps (the quarter that took the host least), waits and
-    # counts from all.
-    operations = operation_rows(trace.quiet(), profile.host)
-    synchronisations = synchronisation_rows(trace)
-    counts = step_counts(trace, profile.reason or NO_STEP)
+    # The tables: operations of the typical steps, waits and counts of all that count.
+    operations = operation_rows(trace.typical, profile.host)
+    synchronisations = synchronisation_rows(trace.counted)
+    counts = step_counts(trace.counted, profile.reason or NO_STEP)
 
     # What the profile knows corrects what the attempts of the alternatives found.
     tried = []
@@ -404,7 +402,7 @@ def explanation(
         profiled_steps=len(trace.steps),
         operations=operations,
         synchronisations=synchronisations,
-        gaps=gap_rows(trace),
+        gaps=gap_rows(trace.counted),
         replay=check,
         verdict=verdict,
         alternatives=tried,
@@ -532,10 +530,13 @@ def _busy(call: CallTiming, profile: StepProfile) -> Figure:
     """
     if profile.trace is not None and profile.trace.has_device:
         # Of several devices the one that works longest counts.
-        times = [busiest_ns(step.device) for step in profile.trace.steps]
+        trace = profile.trace.counted
+        times = [busiest_ns(step.device) for step in trace.steps]
+        # The mean of recorded steps, as all that stands beside it.
+        middle = statistics.fmean if trace.is_recorded else statistics.median
         return Figure(
             name="busy",
-            value=statistics.median(times),
+            value=middle(times),
             low=min(times),
             high=max(times),
             rule=because("busy-in-the-profile"),
@@ -567,8 +568,7 @@ def _judged(
         return _judged_by_times(profile, step)
 
     # ``parts``: times of the replayed step. ``check``: whether it takes as long as the step did.
-    # ``quiet``: the quarter of the steps that took the host least.
-    parts = step_parts(trace.quiet(), profile.host)
+    parts = step_parts(trace.typical, profile.host)
     check = _checked_replay(profile, trace, parts.step)
     if not trace.has_device:
         return check, judge_processor(step.wall, check, operations)
@@ -578,7 +578,7 @@ def _judged(
         no_verdict = because("no-verdict", why=lost_records)
         return check, record.StepVerdict(kind="unclear", sentences=[no_verdict])
 
-    predicted = predictions(trace.quiet(), profile.host)
+    predicted = predictions(trace.typical, profile.host)
     launches = counts.launches.value
     verdict = judge(parts, check, operations, synchronisations, launches, gains, predicted)
     return check, verdict

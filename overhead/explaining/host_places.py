@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from overhead.explaining.host_work import HostTimes, HostWork
+from overhead.explaining.host_work import HostTimes, HostWork, moments_of
 from overhead.results import Reason, because, together
 from overhead.traces.doubts import working_threads
 from overhead.traces.marks import LOADER, WORKERS
@@ -76,14 +76,17 @@ def host_places(trace: Trace, host: HostTimes, opened: Sequence[str] = ()) -> Ho
     number_by_call: dict[str, int] = defaultdict(int)
     call_ns = host.call_ns(trace)
     for step in trace.steps:
-        work_of = host.work_of(step, call_ns)
-        for place, work_ns in _parts(step, work_of, opened):
+        work = host.work_of(step, call_ns)
+        for place, work_ns in _parts(step, work, opened):
             sums[place] += work_ns
         for name, spans in _calls_by_name(step).items():
             number_by_call[name] += len(spans)
             # Calls of several threads at a time count once.
+            inside = []
             for start, end in union_of_spans(spans):
-                ns_by_call[name] += work_of(max(start, step.start), min(end, step.end))
+                inside.append((max(start, step.start), min(end, step.end)))
+            for work_ns in work.in_ranges(inside):
+                ns_by_call[name] += work_ns
     steps = max(1, len(trace.steps))
     most = max(ns_by_call, key=ns_by_call.__getitem__, default="")
     return HostPlaces(
@@ -100,17 +103,14 @@ def host_places(trace: Trace, host: HostTimes, opened: Sequence[str] = ()) -> Ho
     )
 
 
-def _parts(
-    step: StepTrace, work_of: HostWork, opened: Sequence[str]
-) -> Iterator[tuple[str, float]]:
+def _parts(step: StepTrace, work: HostWork, opened: Sequence[str]) -> Iterator[tuple[str, float]]:
     """The place and the host's work of each part of a step, from one operation to the next."""
     issuing = {id(call.operation) for call in step.calls if call.kind in _ISSUE and call.operation}
-    last_end = step.start
-    for operation in step.operations:
-        # Operations of several threads may overlap; no time may count twice.
-        start = max(last_end, operation.start)
-        end = max(start, operation.end)
-        yield "between", work_of(last_end, start)
+    *parts_ns, rest_ns = work.between(moments_of(step))
+    for operation, before_ns, inside_ns in zip(
+        step.operations, parts_ns[::2], parts_ns[1::2], strict=True
+    ):
+        yield "between", before_ns
         place = "other"
         if operation.name.startswith(WORKERS):
             place = "workers"
@@ -120,9 +120,8 @@ def _parts(
             place = "launching"
         elif operation.name in opened:
             place = "ranges"
-        yield place, work_of(start, end)
-        last_end = end
-    yield "between", work_of(last_end, max(last_end, step.end))
+        yield place, inside_ns
+    yield "between", max(0.0, rest_ns)
 
 
 def _calls_by_name(step: StepTrace) -> dict[str, list[tuple[float, float]]]:

@@ -12,12 +12,13 @@ import itertools
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from overhead.explaining import record
 from overhead.explaining.record import BETWEEN, missing
@@ -30,6 +31,7 @@ from overhead.traces.trace import (
     CallSite,
     HostOperation,
     StepTrace,
+    TimeRange,
     Trace,
     quiet_mean,
     union_of_spans,
@@ -107,8 +109,6 @@ def _added_ns(profiled: Trace, returns: Sequence[float]) -> float:
     return max(0.0, added_ns / operations)
 
 
-HostWork = Callable[[float, float], float]
-"""The host's work in one step from one time of the profile to another, ns."""
 _NO_TRACE, _NO_COST = Trace(()), ProfilerCost()
 
 
@@ -135,53 +135,25 @@ class HostTimes:
     cost: ProfilerCost = _NO_COST
 
     def work_of(self, step: StepTrace, call_ns: float) -> HostWork:
-        """A function of two times of ``step``: the host's work between them, ns.
+        """The host's work in ``step``.
 
         The step was profiled with the device, by CUPTI, which makes each runtime call ``call_ns``
         longer. The work in each of its parts comes from steps that were profiled without the
         device. Within a part the work is spread as the time of the host in ``step``.
         """
         cut = _CutStep(step, call_ns)
-        without_device = self._parts_by_names.get(_names(step))
-        if without_device is None:
-            # No step with the same operations was profiled without the device, so this step's own
-            # times must do.
-            without_device = _ProfiledParts(cut.part_ns, self._costs(step))
+        # If no step with the same operations was profiled without the device, this step's own times
+        # must do.
+        own = _ProfiledParts(cut.part_ns, self._costs(step))
+        without_device = own
+        if self._parts_by_names:
+            without_device = self._parts_by_names.get(_names(step), own)
         # From the work of each part follows the work up to each edge; between edges it is
         # interpolated.
-        work_ns = _work_of_parts(cut, without_device, call_ns)
-        # An edge is the start or end of a part.
-        time_until_edge = cut.time_until_edge
-        work_until_edge = [0.0, *itertools.accumulate(work_ns)]
-        last_edge = len(time_until_edge) - 1
-
-        def work_until(moment: float) -> float:
-            """The host's work from the start of the step, ns; it grows evenly with the host's time
-            inside each part. Between two edges of the same time there is none.
-            """
-            time_ns = cut.time_until(moment)
-            after = bisect.bisect_right(time_until_edge, time_ns)
-            if not after:
-                return 0.0
-            if after > last_edge:
-                return work_until_edge[last_edge]
-            since = time_until_edge[after - 1]
-            share = (time_ns - since) / (time_until_edge[after] - since)
-            before = work_until_edge[after - 1]
-            return before + share * (work_until_edge[after] - before)
-
-        # A step is asked from end to end, so that most ends are the next start.
-        last_asked = (math.nan, 0.0)
-
-        def work_between(start: float, end: float) -> float:
-            """The host's work from ``start`` to ``end``, ns."""
-            nonlocal last_asked
-            at_start = last_asked[1] if start == last_asked[0] else work_until(start)
-            at_end = work_until(end)
-            last_asked = (end, at_end)
-            return at_end - at_start
-
-        return work_between
+        work_ns: Sequence[float] = cut.part_ns
+        if without_device is not own or self.cost.operation_ns:
+            work_ns = _work_of_parts(cut, without_device, call_ns)
+        return HostWork(cut, [0.0, *itertools.accumulate(work_ns)])
 
     def call_ns(self, trace: Trace) -> float:
         """How much longer CUPTI, which profiles the device, makes a call of its runtime that does
@@ -239,6 +211,8 @@ class HostTimes:
         """The cost of the profiler in each part of a step, ns, by turns outside and inside of an
         operation. Only operations cost something, and also those that they call in turn.
         """
+        if not self.cost.operation_ns:
+            return [0.0] * (2 * len(step.operations) + 1)
         costs_ns = [0.0]  # before the first operation
         for operation in step.operations:
             costs_ns.append(self.cost.operation_ns * (operation.calls + operation.inner))
@@ -279,34 +253,88 @@ class _CutStep:
         # In these spans, waits and the profiler's cost, the host does no work of the program. The
         # cost of a call is taken from its end, and a call shorter than that is all cost.
         waits = [(call.end - call.no_work, call.end) for call in waiting]
-        costs = [(max(start, end - call_ns), end) for start, end in free_spans]
-        # ``_lost``: these spans without overlaps, in order. ``_lost_until``: by number of spans,
-        # how long those before last together.
-        self._lost = union_of_spans([*waits, *costs])
-        self._lost_starts = [start for start, _ in self._lost]
-        self._lost_until = [0.0, *itertools.accumulate(end - start for start, end in self._lost)]
+        costs = [(max(start, end - call_ns), end) for start, end in free_spans if call_ns]
+        # ``_lost_starts``, ``_lost_ends``: of these spans without overlaps, in order.
+        # ``_lost_until``: by number of spans, how long those before last together.
+        lost = np.array(union_of_spans([*waits, *costs]), dtype=np.float64).reshape(-1, 2)
+        self._lost_starts = lost[:, 0]
+        self._lost_ends = np.concatenate([[-math.inf], lost[:, 1]])
+        self._lost_until = np.concatenate([[0.0], np.cumsum(lost[:, 1] - lost[:, 0])])
 
         # Now the parts, from edge to edge, in the host's time that is left.
         edges = _edges(step)
-        self.time_until_edge = [self.time_until(at) for at in edges]
-        self.part_ns = [end - start for start, end in itertools.pairwise(self.time_until_edge)]
+        self.time_until_edge = self.times_until(edges)
+        self.part_ns: list[float] = np.diff(self.time_until_edge).tolist()
         self.free_calls = _count_in_parts([start for start, _ in free_spans], edges)
         may_wait = [call.start for call in (*waiting, *step.synchronisations)]
         self.waits = _count_in_parts(may_wait, edges)
 
-    def time_until(self, at: float) -> float:
-        """The time of the host from the start of the step to ``at``, ns, without the spans that are
-        waits or the cost of calls (lost spans).
+    def times_until(self, moments: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
+        """The time of the host from the start of the step to each of these moments, ns, without the
+        spans that are waits or the cost of calls (lost spans).
         """
-        begun = bisect.bisect_right(self._lost_starts, at)  # how many have begun by then
+        at = np.asarray(moments, dtype=np.float64)
+        begun = np.searchsorted(self._lost_starts, at, side="right")  # how many have begun by then
         # The last lost span that has begun may go on after ``at``; that part is not lost yet.
-        lost_later = max(0.0, self._lost[begun - 1][1] - at) if begun else 0.0
+        lost_later = np.maximum(0.0, self._lost_ends[begun] - at)
         # From the start to ``at``, less all lost spans that have begun, plus what of the last is
         # still to come.
-        return at - self._start - self._lost_until[begun] + lost_later
+        times: NDArray[np.float64] = at - self._start - self._lost_until[begun] + lost_later
+        return times
 
 
-def _edges(step: StepTrace) -> list[float]:
+class HostWork:
+    """The host's work in one step. It grows evenly with the host's time inside each part of the
+    step. ``work_until_edge``: at each edge, the start or end of a part.
+    """
+
+    def __init__(self, cut: _CutStep, work_until_edge: Sequence[float]) -> None:
+        # The parts follow from each other, from edge to edge.
+        self._cut = cut
+        self._work_until_edge = np.asarray(work_until_edge, dtype=np.float64)
+
+    def until(self, moments: Sequence[float]) -> list[float]:
+        """The work from the start of the step to each of these moments of the profile, ns. Between
+        two edges of the same time there is none.
+        """
+        edges, works = self._cut.time_until_edge, self._work_until_edge
+        times = self._cut.times_until(moments)
+        after = np.searchsorted(edges, times, side="right")
+        inside = np.clip(after, 1, len(edges) - 1)
+        since, before = edges[inside - 1], works[inside - 1]
+        length = edges[inside] - since
+        # Beyond the last edge a part may have no length; its share is not used there.
+        share = (times - since) / np.where(length > 0, length, 1.0)
+        work = before + share * (works[inside] - before)
+        work = np.where(after > len(edges) - 1, works[-1], work)
+        until: list[float] = np.where(after == 0, 0.0, work).tolist()
+        return until
+
+    def between(self, moments: Sequence[float]) -> list[float]:
+        """The work from each of these moments to the next, ns."""
+        until = self.until(moments)
+        return [end - start for start, end in itertools.pairwise(until)]
+
+    def in_ranges(self, ranges: Iterable[TimeRange]) -> list[float]:
+        """The work in each of these times, ns."""
+        until = self.until(list(itertools.chain.from_iterable(ranges)))
+        return [end - start for start, end in zip(until[::2], until[1::2], strict=True)]
+
+
+def moments_of(step: StepTrace) -> list[float]:
+    """The start of a step, the start and end of each operation, and the end of the step, in order.
+    Operations of several threads may overlap: one begins where those before it end, so that no time
+    counts twice.
+    """
+    moments = [step.start]
+    for operation in step.operations:
+        start = max(moments[-1], operation.start)
+        moments += [start, max(start, operation.end)]
+    moments.append(step.end)
+    return moments
+
+
+def _edges(step: StepTrace) -> NDArray[np.float64]:
     """The times at which a step is cut into parts: its start, the start and end of each operation,
     and its end, in order.
     """
@@ -316,10 +344,11 @@ def _edges(step: StepTrace) -> list[float]:
     times.append(step.end)
     # Operations of several threads may overlap, and one may end after the step: each edge is the
     # latest time so far, and none is later than the end of the step.
-    return [min(latest, step.end) for latest in itertools.accumulate(times, max)]
+    latest = np.maximum.accumulate(np.array(times, dtype=np.float64))
+    return np.minimum(latest, step.end)
 
 
-def _count_in_parts(times: Sequence[float], edges: Sequence[float]) -> list[int]:
+def _count_in_parts(times: Sequence[float], edges: NDArray[np.float64]) -> list[int]:
     """How many of these times lie in each part, from one edge to the next."""
     # How many times lie before each edge; the difference of neighbours is the number in the part.
     before_edges = np.searchsorted(sorted(times), edges)
@@ -427,23 +456,19 @@ def operation_rows(trace: Trace, host: HostTimes) -> list[record.OperationRow]:
     for step in trace.steps:
         # The device time of an operation is that of all work which its calls issued.
         _add_device_work(sums, step)
-        work_of = host.work_of(step, call_ns)
-        last_end = step.start
-        for operation in step.operations:
-            # Operations of several threads may overlap; no time may count twice.
-            start = max(last_end, operation.start)
-            end = max(start, operation.end)
+        *parts_ns, rest_ns = host.work_of(step, call_ns).between(moments_of(step))
+        for operation, before_ns, inside_ns in zip(
+            step.operations, parts_ns[::2], parts_ns[1::2], strict=True
+        ):
             # ``before_ns``: work between the operation before and this one. A part of it,
             # ``entry_ns`` at most, was getting into this operation.
-            before_ns = work_of(last_end, start)
             entry_ns = min(before_ns, host.cost.entry_ns)
             # ``_key``: the name of the operation and its line in the program.
             row_sums = sums[_key(operation)]
             row_sums.count += operation.calls
-            row_sums.host_ns += entry_ns + work_of(start, end)
+            row_sums.host_ns += entry_ns + inside_ns
             between_ns += before_ns - entry_ns
-            last_end = end
-        between_ns += work_of(last_end, step.end)
+        between_ns += rest_ns
 
     # The row of the work between operations has no line.
     steps = len(trace.steps)

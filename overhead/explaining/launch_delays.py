@@ -6,13 +6,15 @@ waits in a queue, so their latency is hidden, and costs no time.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
+from msgspec import Struct, structs
 
 from overhead.explaining.record import KindOfLaunch, LatencyOfKind, LaunchDelays
 from overhead.reading.plain_text import plain
@@ -55,7 +57,7 @@ _WORTH = 0.02
 Found = Literal["idle", "first", "stream", "others", "unsure"]
 
 
-class LaunchDelay(NamedTuple):
+class LaunchDelay(Struct, frozen=True, gc=False):
     """How long device work waits after the call that issues it, as recorded, ns (``delay``), and
     why. ``kernel``: the name of the work, the first one of the call. ``call``: the name of the
     call, ``kind``: what it launches.
@@ -98,7 +100,7 @@ def launch_delays(trace: Trace) -> list[LaunchDelay]:
                 delay = _delay_of(call, issued)
                 if call.start < step.unrecorded_until:
                     # Also what is queued behind work of the step waits for what is not recorded.
-                    delay = delay._replace(found="unsure")
+                    delay = structs.replace(delay, found="unsure")
                 delays.append(delay)
     return delays
 
@@ -119,7 +121,7 @@ def _delay_of(call: HostCall, issued: Sequence[DeviceWork]) -> LaunchDelay:
         others=others_ns,
         kernel=work.name,
         call=call.name,
-        kind=_kind_of(call, work),
+        kind=_kind_of(call.name, work.name),
         found=_found_by(call, work),
         call_ns=call.end - call.start,
     )
@@ -147,10 +149,11 @@ def _found_by(call: HostCall, work: DeviceWork) -> Found:
     return "first" if queue.first else "idle"
 
 
-def _kind_of(call: HostCall, work: DeviceWork) -> KindOfLaunch:
-    if "GraphLaunch" in call.name:
+@functools.lru_cache(maxsize=10_000)  # a recording has few names, and many calls
+def _kind_of(call: str, work: str) -> KindOfLaunch:
+    if "GraphLaunch" in call:
         return "graph"
-    name = work.name.lower()
+    name = work.lower()
     if name.startswith(("memcpy", "copy")):
         # The call of such a copy also moves its data through a buffer of the host.
         return "pageable copy" if "pageable" in name else "copy"

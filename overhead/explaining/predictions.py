@@ -13,8 +13,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from msgspec import structs
+
 from overhead.explaining.host_work import HostTimes
-from overhead.explaining.replay import QueueAction, QueueModel, queue_model, replayed_step_ns
+from overhead.explaining.replay import (
+    QueueAction,
+    QueueModel,
+    middle_of,
+    queue_model,
+    replayed_step_ns,
+)
 from overhead.traces.trace import Trace
 
 ReplayChange = Literal["graphs", "half-host", "no-waits"]
@@ -52,15 +60,16 @@ class PredictedStep:
 
 def predictions(trace: Trace, host: HostTimes) -> list[PredictedStep]:
     """What each change would make of a typical step of the trace, also where it is nothing: the
-    medians over its steps, each of which is replayed alone.
+    median or the mean of its steps, each of which is replayed alone.
     """
     model = queue_model(trace, host)
-    now_ns = _typical_ns(model, _as_it_is)
+    middle = middle_of(trace)
+    now_ns = _typical_ns(model, _as_it_is, middle)
     if now_ns <= 0:
         return []
     found = []
     for change, changed in _CHANGES.items():
-        step_ns = _typical_ns(model, changed)
+        step_ns = _typical_ns(model, changed, middle)
         # A step of no time would be infinitely fast, which no file can hold.
         if step_ns > 0:
             found.append(PredictedStep(change, step_ns, now_ns / step_ns))
@@ -77,13 +86,15 @@ _Changed = Callable[[Sequence[QueueAction]], list[QueueAction]]
 """A step's actions once a change is made."""
 
 
-def _typical_ns(model: QueueModel, changed: _Changed) -> float:
-    """The median of the replayed steps, each changed so."""
+def _typical_ns(
+    model: QueueModel, changed: _Changed, middle: Callable[[Sequence[float]], float]
+) -> float:
+    """The median or the mean (``middle``) of the replayed steps, each changed so."""
     times = []
     for actions in model.steps:
         alone = dataclasses.replace(model, steps=[changed(actions)])
         times.append(replayed_step_ns(alone, _ROUNDS))
-    return statistics.median(times) if times else 0.0
+    return middle(times) if times else 0.0
 
 
 def _as_it_is(actions: Sequence[QueueAction]) -> list[QueueAction]:
@@ -94,11 +105,11 @@ def _without_waits(actions: Sequence[QueueAction]) -> list[QueueAction]:
     """No action waits for the device; the program may need the values for which it waits, so this
     is the most that can be saved.
     """
-    return [action._replace(waits_for=()) for action in actions]
+    return [structs.replace(action, waits_for=()) for action in actions]
 
 
 def _with_half_the_host(actions: Sequence[QueueAction]) -> list[QueueAction]:
-    return [action._replace(work_ns=action.work_ns / 2) for action in actions]
+    return [structs.replace(action, work_ns=action.work_ns / 2) for action in actions]
 
 
 def _with_graphs(actions: Sequence[QueueAction]) -> list[QueueAction]:
@@ -121,7 +132,7 @@ def _with_graphs(actions: Sequence[QueueAction]) -> list[QueueAction]:
             graph.append(action)
         elif is_after_a_graph and not is_long:
             # What leads to a wait, or to the end of the step, may be in the graph too.
-            changed.append(action._replace(work_ns=0.0))
+            changed.append(structs.replace(action, work_ns=0.0))
         else:
             changed.append(action)
     return changed + _as_one_graph(graph)
@@ -137,14 +148,14 @@ def _as_one_graph(launches: Sequence[QueueAction]) -> list[QueueAction]:
     call_ns = statistics.median(action.issue_ns for action in launches)
     first = launches[0]
     if first.work_ns <= _LONGEST_LAUNCH_NS:
-        first = first._replace(work_ns=0.0)
+        first = structs.replace(first, work_ns=0.0)
     graph = [first]
     for before, action in itertools.pairwise(launches):
         work_ns = call_ns if before is launches[0] else 0.0
         # A program that launches a graph already goes on to do so.
         if before.is_graph:
             work_ns = before.issue_ns
-        graph.append(action._replace(work_ns=work_ns, latency_ns=0.0))
+        graph.append(structs.replace(action, work_ns=work_ns, latency_ns=0.0))
     return graph
 
 

@@ -356,7 +356,7 @@ def _joined(step: StepTrace, model: StepTrace) -> StepTrace | None:
     # First the operations: each gets the line of the operation at the same place.
     operations = {}  # by the id of the operation without a line, to which calls refer
     for plain, with_site in zip(step.operations, known, strict=True):
-        operations[id(plain)] = dataclasses.replace(plain, site=with_site.site)
+        operations[id(plain)] = msgspec.structs.replace(plain, site=with_site.site)
 
     # Then the calls: each gets its operation with the line. ``sites``: by the start of a call.
     sites = _sites_of_synchronisations(step, model)
@@ -367,7 +367,7 @@ def _joined(step: StepTrace, model: StepTrace) -> StepTrace | None:
         site = sites.get(call.start)
         if site is None:
             site = operation.site if operation else call.site
-        calls.append(dataclasses.replace(call, operation=operation, site=site))
+        calls.append(msgspec.structs.replace(call, operation=operation, site=site))
     return dataclasses.replace(
         step, operations=list(operations.values()), calls=calls, allocations=model.allocations
     )

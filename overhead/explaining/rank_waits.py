@@ -52,20 +52,23 @@ def without_waits_for_ranks(
 
     # The step in two extremes: a collective whose wait is not known does not wait at all, or it
     # does nothing but wait.
-    as_recorded = step_parts(Trace(steps).quiet(), host)
+    recorded = dataclasses.replace(trace, steps=steps)
+    as_recorded = step_parts(recorded.typical, host)
     without_known_waits = [_shortened(step, waits, unknown=0.0) for step in steps]
     without_any_waits = [_shortened(step, waits, unknown=math.inf) for step in steps]
-    most = _bound(as_recorded, step_parts(Trace(without_known_waits).quiet(), host))
-    least = _bound(as_recorded, step_parts(Trace(without_any_waits).quiet(), host))
-    collective_ns = statistics.median(_exposed_ns(step) for step in steps)
-    device_ns = statistics.median(busiest_ns(step.device) for step in steps)
+    without_known = dataclasses.replace(trace, steps=without_known_waits).typical
+    without_any = dataclasses.replace(trace, steps=without_any_waits).typical
+    most = _bound(as_recorded, step_parts(without_known, host))
+    least = _bound(as_recorded, step_parts(without_any, host))
+    counted = recorded.counted.steps
+    collective_ns = statistics.fmean(_exposed_ns(step) for step in counted)
+    device_ns = statistics.fmean(busiest_ns(step.device) for step in counted)
     cost = because("collectives-may-wait", device_ns=device_ns, collective_ns=collective_ns)
     if known:
         cost = _known_cost(steps, without_known_waits, len(trace.steps))
 
-    differ = _differ(steps, without_known_waits, most, host)
-    if not known:
-        differ = _differ(steps, without_any_waits, least, host)
+    without_waits = without_known_waits if known else without_any_waits
+    differ = _differ(steps, without_waits, host)
     if differ:
         why = because("steps-differ-in-collectives", **differ)
         if known:
@@ -110,10 +113,13 @@ def _known_cost(
     """What collectives cost whose waits are known, as a sentence. ``steps``: those of ``all_steps``
     that are in the traces of all ranks.
     """
+    # All after the first, of which the other figures are made too.
+    first = 1 if len(steps) > 1 else 0
+    counted = steps[first:]
     times = {
-        "device_ns": statistics.median(busiest_ns(step.device) for step in steps),
-        "collective_ns": statistics.median(_exposed_ns(step) for step in steps),
-        "waiting_ns": _median_shortening_ns(steps, without_waits),
+        "device_ns": statistics.fmean(busiest_ns(step.device) for step in counted),
+        "collective_ns": statistics.fmean(_exposed_ns(step) for step in counted),
+        "waiting_ns": _shortening_ns(counted, without_waits[first:]),
     }
     if len(steps) == all_steps:
         return because("collectives-wait", **times)
@@ -124,13 +130,15 @@ def _known_cost(
 def _differ(
     steps: Sequence[StepTrace],
     without_waits: Sequence[StepTrace],
-    quiet: _BoundBesideRanks,
     host: HostTimes,
 ) -> dict[str, float | str]:
     """If a verdict on the quiet steps does not hold for all, since on average the steps wait in
     collectives for a third or more, and the quiet ones do not: the times of both, as values of a
     reason. Else nothing.
     """
+    quiet = _bound(
+        step_parts(Trace(steps).quiet(), host), step_parts(Trace(without_waits).quiet(), host)
+    )
     # The first one is left out, in which programs warm up, unless there are few.
     first = 1 if len(steps) > _FEW_STEPS else 0
     mean = mean_parts(Trace(steps), host, first)
@@ -186,12 +194,12 @@ def _exposed_ns(step: StepTrace) -> float:
     return busy.get(busiest, 0.0) - computing.get(busiest, 0.0)
 
 
-def _median_shortening_ns(steps: Sequence[StepTrace], shortened: Sequence[StepTrace]) -> float:
-    """How much less the device works in a step once its waits are taken out, ns: the median."""
+def _shortening_ns(steps: Sequence[StepTrace], shortened: Sequence[StepTrace]) -> float:
+    """How much less the device works in a step once its waits are taken out, ns: the mean."""
     differences = []
     for step, without in zip(steps, shortened, strict=True):
         differences.append(busiest_ns(step.device) - busiest_ns(without.device))
-    return statistics.median(differences)
+    return statistics.fmean(differences)
 
 
 def _bounds(parts: StepParts) -> dict[str, float | str]:
@@ -222,6 +230,6 @@ def _shortened(step: StepTrace, waits: Mapping[DeviceWork, float], unknown: floa
     for work in step.device:
         if work.communicates:
             wait = min(waits.get(work, unknown), work.end - work.start)
-            work = dataclasses.replace(work, end=work.end - wait)
+            work = msgspec.structs.replace(work, end=work.end - wait)
         device.append(work)
     return dataclasses.replace(step, device=device)

@@ -253,17 +253,17 @@ def _rank_row(trace: Trace, waits_ns: float, last_share: float) -> RankRow:
     ``last_share``: of the time that all ranks wait, how much is for this rank.
     """
     # ``HostTimes()``: no profile of the host alone, so the host's times are those of the trace.
-    parts = step_parts(trace.quiet(), HostTimes())
+    parts = step_parts(trace.typical, HostTimes())
     # The work of the device without collectives, in which it may only wait.
     computing_ns = []
-    for step in trace.steps:
+    for step in trace.counted.steps:
         computing = [work for work in step.device if not work.communicates]
         computing_ns.append(busiest_ns(computing))
     return RankRow(
         rank=trace.rank,
         step_ns=parts.step,
         host_ns=parts.host,
-        device_ns=statistics.median(computing_ns),
+        device_ns=statistics.fmean(computing_ns),
         waits_ns=waits_ns,
         last_share=last_share,
     )

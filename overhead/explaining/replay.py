@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from overhead.explaining.host_work import AS_RECORDED, HostTimes, HostWork
 from overhead.explaining.launch_delays import launch_latencies_ns
 from overhead.results import Why, because
@@ -45,18 +47,10 @@ wait, it begins within this time after its launch. Chosen, not measured.
 """
 
 
-class StreamJob(NamedTuple):
-    """Device work of one call on one stream, a queue of the device: how long the stream works on
-    it, ns.
-    """
-
-    stream: str
-    ns: float
-
-
-class QueueAction(NamedTuple):
+class QueueAction(Struct, frozen=True, gc=False):
     """One piece of a replayed step: host work, then ``jobs`` for the device, then a wait for the
-    streams in ``waits_for``.
+    streams in ``waits_for``. A job is what a call gives to one stream, and how long the stream
+    works on it, ns.
 
     ``latency_ns``: from the call that issues the work to its start on an idle device. ``call``,
     ``kernel``: names. ``issue_ns``: how long the call itself works on the host; that is part of the
@@ -141,9 +135,26 @@ class _Queue:
 
     def run(self, actions: Iterable[QueueAction]) -> float:
         """Replay these actions after those before. Returns when all work is done, ns."""
+        ends = self.queued_ends
+        stream_ends = self.stream_ends
         for action in actions:
-            self._run(action)
-        return max([self.now, *self.stream_ends.values()])
+            # Millions of actions pass here, and most are a launch of one kernel.
+            is_launch = len(action.jobs) == 1 and not action.after and not action.waits_for
+            if self.spans is not None or not is_launch:
+                self._run(action)
+                continue
+            self.now += action.work_ns
+            while ends and ends[0] <= self.now:
+                heapq.heappop(ends)
+            if len(ends) >= QUEUE_DEPTH:
+                self._wait_for_room()
+            stream, duration_ns = action.jobs[0]
+            start = self.now + action.latency_ns
+            free = stream_ends.get(stream, 0.0)
+            end = (start if start > free else free) + duration_ns
+            stream_ends[stream] = end
+            heapq.heappush(ends, end)
+        return max([self.now, *stream_ends.values()])
 
     def _run(self, action: QueueAction) -> None:
         """Replay one action: the host works, hands its jobs to the device, and waits for streams if
@@ -277,10 +288,19 @@ def queue_model(trace: Trace, host: HostTimes) -> QueueModel:
 
 @functools.lru_cache(maxsize=_REMEMBERED)
 def step_parts(trace: Trace, host: HostTimes) -> StepParts:
-    """The parts of a typical step: the medians over the profiled steps, each of which is replayed
-    alone.
+    """The parts of a typical step: the medians over the profiled steps, or the means over recorded
+    ones, each of which is replayed alone.
     """
-    return _typical(_each_step(trace, host, _ROUNDS), statistics.median)
+    rounds = 1 if trace.is_recorded else _ROUNDS  # a recorded trace may have many steps
+    return _typical(_each_step(trace, host, rounds), middle_of(trace))
+
+
+def middle_of(trace: Trace) -> Callable[[Sequence[float]], float]:
+    """What makes one time of those of several steps. Recorded steps are all there is, and may do
+    different work, so their means add up; of a profile of ours the median leaves out what the
+    profiler disturbed.
+    """
+    return statistics.fmean if trace.is_recorded else statistics.median
 
 
 def mean_parts(trace: Trace, host: HostTimes, first: int = 0) -> StepParts:
@@ -355,18 +375,16 @@ def _actions(
     """A profiled step as actions, which a model replays: one for each call that issues work or
     waits, with the host's work since the call before, and one for the rest of the host's work.
 
-    ``host``: the host's work between two times. ``call_ns``: what the profiler adds to a call.
+    ``host``: the host's work in it. ``call_ns``: what the profiler adds to a call.
     ``latencies``: from a call to the start of its work, by the name of the call, '' for a call
     whose own is not known. ``waits``: by the number of a call, the stream that its work waits for.
     """
-    # ``done_until``: up to when the host's work is in an action already.
-    done_until = step.start
-    for call in step.calls:
-        # The device work that the call started, the first piece first.
-        issued = step.issued_by(call)
-        # Other calls, such as queries, are only host work.
-        if not issued and not call.waits_for:
-            continue
+    # With each call the device work that it started, the first piece first. Other calls, such as
+    # queries, are only host work.
+    found = [(call, step.issued_by(call)) for call in step.calls]
+    found = [(call, issued) for call, issued in found if issued or call.waits_for]
+    works_ns = host.between([step.start, *(call.start for call, _ in found), step.end])
+    for (call, issued), work_ns in zip(found, works_ns[:-1], strict=True):
         # The call begins when the host has done the work before it. The call itself is host work of
         # the next action: the device may start before the call returns.
         latency_ns = latencies.get(call.name, latencies.get("", 0.0))
@@ -374,7 +392,7 @@ def _actions(
             passed_ns = issued[0].start - call.start - call_ns
             latency_ns = max(0.0, min(latency_ns, passed_ns))
         yield QueueAction(
-            host(done_until, call.start),
+            work_ns,
             _jobs(issued),
             latency_ns,
             call.waits_for,
@@ -384,8 +402,7 @@ def _actions(
             issue_ns=max(0.0, call.end - call.start - call.no_work - call_ns),
             is_graph="GraphLaunch" in call.name,
         )
-        done_until = call.start
-    yield QueueAction(host(done_until, step.end), call=because("end-of-step"))
+    yield QueueAction(works_ns[-1], call=because("end-of-step"))
 
 
 def _waits_for_streams(trace: Trace) -> dict[int, str]:
@@ -423,22 +440,21 @@ def _waits_for_streams(trace: Trace) -> dict[int, str]:
     return found
 
 
-def _jobs(issued: Iterable[DeviceWork]) -> list[StreamJob]:
+def _jobs(issued: Sequence[DeviceWork]) -> Sequence[tuple[str, float]]:
     """The device work of a call as one job for each stream, from its first start to its last end. A
     CUDA graph has many pieces of work on one stream, and the pauses between them count as work: the
     host cannot shorten them.
     """
     # Most calls issue one piece.
-    issued = list(issued)
     if len(issued) == 1:
-        return [StreamJob(issued[0].stream, issued[0].end - issued[0].start)]
+        return [(issued[0].stream, issued[0].end - issued[0].start)]
     # By stream: the first start and the last end of this call's work.
     starts: dict[str, float] = {}
     ends: dict[str, float] = {}
     for work in issued:
         starts[work.stream] = min(starts.get(work.stream, work.start), work.start)
         ends[work.stream] = max(ends.get(work.stream, work.end), work.end)
-    return [StreamJob(stream, ends[stream] - start) for stream, start in starts.items()]
+    return [(stream, ends[stream] - start) for stream, start in starts.items()]
 
 
 class RecordedAndReplayed(NamedTuple):

@@ -120,8 +120,8 @@ def start_up_of(trace: Trace, host: HostTimes) -> StartUp:
     fastest = _fastest_by_name(trace.steps)
     set_ups = _set_ups(trace.steps)
     for step in trace.steps:
-        work_of = host.work_of(step, call_ns)
-        whole_ns += work_of(step.start, step.end)
+        work = host.work_of(step, call_ns)
+        whole_ns += work.between([step.start, step.end])[0]
         by_kind: dict[str, list[TimeRange]] = defaultdict(list)
         for start, end in _until_loaded(trace.steps):
             by_kind["until-loaded"].append((start, end))
@@ -132,7 +132,7 @@ def start_up_of(trace: Trace, host: HostTimes) -> StartUp:
         covered_ns = 0.0
         for kind in _KINDS:
             covered = union_of_spans([*covered, *by_kind[kind]])
-            with_kind_ns = sum(work_of(start, end) for start, end in covered)
+            with_kind_ns = sum(work.in_ranges(covered))
             found[kind] += with_kind_ns - covered_ns
             covered_ns = with_kind_ns
         all_ns += covered_ns

@@ -12,8 +12,10 @@ _LITTLE = 0.02
 """What is less than this share of the recording, or of a step, is not said. Chosen, not
 measured.
 """
-_VARY = 1.5
-"""Steps vary if the longest takes so many times as long as the shortest. Chosen, not measured."""
+_VARY = 1.3
+"""Steps vary if the longest takes so many times as long as the shortest. Chosen, not measured:
+from this factor on a gain is named too.
+"""
 _MOST_NAMED = 4
 _MUCH_BETWEEN = 0.1
 """An idle device between the steps is said before the verdict from this share of the time on, as
@@ -37,7 +39,11 @@ def steps_reasons(taken: StepsTaken) -> list[Reason]:
     left_out = list(_left_out(taken))
     if left_out:
         found.append(because("steps-leave-out", parts=together(*left_out)))
-    # A share of the usual length; the longest step may be one that warms up.
+    counted = taken.found - taken.slow - taken.without_work
+    if counted == 2:
+        found.append(because("times-are-of-the-second"))
+    elif counted > 2:
+        found.append(because("times-are-means-after-the-first", steps=counted - 1))
     if taken.longest_ns > _VARY * taken.shortest_ns > 0:
         found.append(
             because("steps-vary", shortest_ns=taken.shortest_ns, longest_ns=taken.longest_ns)
@@ -70,9 +76,11 @@ def between_steps_reasons(taken: StepsTaken | None) -> list[Reason]:
         most = because(
             "most-between-steps", name=taken.most_between, ns=taken.most_between_ns / _gaps(taken)
         )
-    code = "between-steps-bounds" if is_bound_between(taken) else "between-steps-costs"
     each_ns = taken.idle_between_ns / _gaps(taken)
-    return [because(code, each_ns=each_ns, share=_idle_share_between(taken), most=most)]
+    share = _idle_share_between(taken)
+    if is_bound_between(taken):
+        return [because("between-steps-bounds", each_ns=each_ns, share=share, most=most)]
+    return [because("between-steps-costs", each_ns=each_ns, share=share, most=most)]
 
 
 def why_too_little(trace: Trace) -> Reason | None:
@@ -93,7 +101,8 @@ def why_too_little(trace: Trace) -> Reason | None:
 
 
 def _gaps(taken: StepsTaken) -> int:
-    return max(1, taken.found - 1)
+    left_out = taken.slow if taken.slow_at_first else 0
+    return max(1, taken.found - left_out - 1)
 
 
 def _idle_share_between(taken: StepsTaken) -> float:
@@ -109,6 +118,8 @@ def _what(taken: StepsTaken) -> Reason:
         return because("steps-are-ranges", name=taken.name, steps=taken.found)
     if taken.how in ("range", "ranges"):
         return because("steps-are-ranges-in-turn", name=taken.name, steps=taken.found)
+    if taken.how == "period" and taken.launches == 1:
+        return because("steps-are-single-launches", steps=taken.found)
     if taken.how == "period":
         return because("steps-are-launches-in-turn", launches=taken.launches, steps=taken.found)
     step_ns = taken.longest_ns
@@ -123,6 +134,8 @@ def _what(taken: StepsTaken) -> Reason:
 def _left_out(taken: StepsTaken) -> Iterator[Reason]:
     """What of the recording is in no step, or is not counted."""
     least_ns = _LITTLE * taken.recorded_ns
+    if taken.slow:
+        yield _slow(taken)
     if taken.first_call:
         yield because("first-call", operation=taken.first_call, took_ns=taken.first_call_ns)
     # The first call lies in that time.
@@ -136,6 +149,21 @@ def _left_out(taken: StepsTaken) -> Iterator[Reason]:
         yield because("launches-outside-of-steps", share=taken.outside)
     if taken.without_work:
         yield because("steps-without-work", steps=taken.without_work)
+
+
+def _slow(taken: StepsTaken) -> Reason:
+    """The steps that take far longer than the others."""
+    values = {"usual_ns": taken.usual_ns, "longest_ns": taken.slow_longest_ns}
+    if taken.slow == 1 and taken.slow_at_first:
+        return because("slow-first-step", **values)
+    if taken.slow == 1 and taken.slow_number is not None:
+        return because("slow-step-of-number", number=taken.slow_number, **values)
+    if taken.slow == 1:
+        return because("slow-step", **values)
+    code_values = {"steps": taken.slow, "shortest_ns": taken.slow_shortest_ns, **values}
+    if taken.slow_at_first:
+        return because("slow-first-steps", **code_values)
+    return because("slow-steps-of-many", **code_values)
 
 
 def _device_behind(taken: StepsTaken) -> Iterator[Reason]:

@@ -32,7 +32,7 @@ from overhead.explaining.record import (
     StepVerdict,
     missing,
 )
-from overhead.explaining.replay import StepParts, mean_parts, step_parts
+from overhead.explaining.replay import StepParts, step_parts
 from overhead.explaining.start_up import MOST_START_UP, StartUp, start_up_of, start_up_reasons
 from overhead.explaining.steps import between_steps_reasons, is_bound_between, why_too_little
 from overhead.explaining.verdict import LEAST_IDLE, UNCHECKED, WITHIN, bound_of
@@ -59,8 +59,6 @@ _LITTLE = 0.1
 """A call of the runtime, or collectives, are named from this share of a step on, as operations
 are.
 """
-_FEW_STEPS = 3
-"""Of more steps than these the first one does not count where steps are compared."""
 _APART = 1.3
 """Steps differ if the ratio of host to device differs by this factor, as a gain that is named."""
 _TRUE_OF_START_UP = {
@@ -124,6 +122,8 @@ def _explain_traces(
 ) -> Explanation:
     """The explanation, made without pauses of the garbage collector."""
     _check_different(paths)
+    if len(paths) == 1:
+        choice = dataclasses.replace(choice, keeps_slow=False)
     traces = [read_trace_file(path, choice) for path in paths]
     rank = same_ranks(traces)
     if rank:
@@ -149,7 +149,7 @@ def _explain_traces(
         not_seen=[*_not_in_a_trace(trace), *_not_read(trace), *found.not_seen],
         verdict=_verdict(found, trace, host, ranks, between_ranks, opened, split),
         ranks=list(ranks.rows) if ranks else [],
-        calls=call_rows(trace.quiet()),  # the steps of the table of operations
+        calls=call_rows(trace.counted),
         processes=_process_rows(trace),
         device_time=device_time_rows(
             split, waits_known=ranks is not None and ranks.collectives > 0
@@ -161,7 +161,7 @@ def _explain_traces(
         counts = msgspec.structs.replace(found.per_step, allocations=unknown)
         found = msgspec.structs.replace(found, per_step=counts)
     if chrome is not None:
-        save_replay(chrome, trace.quiet(), host)
+        save_replay(chrome, trace.typical, host)
     return found
 
 
@@ -367,14 +367,14 @@ def _verdict_and_causes(
     first, then where the time goes, then what a reader must know of these times.
     """
     verdict, said = _what_bounds(found, trace, host, ranks, split)
-    start_up = start_up_of(trace.quiet(), host)
+    start_up = start_up_of(trace.typical, host)
 
     # A replay that fails its check shows that the times of the host are not right, and calls that
     # may wait are no work. Beside a device that bounds the step the host's time tells nothing.
     places: list[Reason] = []
     may_wait = "no-verdict-with-calls-that-may-wait" in codes_of(together(*said))
     if _shows_the_device(trace) and found.replay.ok and not may_wait and verdict.kind != "device":
-        by_place = host_places(trace.quiet(), host, opened)
+        by_place = host_places(trace.typical, host, opened)
         places = places_reasons(by_place, has_device=trace.has_device)
         said = _bound_by_workers(by_place, verdict, said)
         places += _opened_reasons(found, opened)
@@ -480,7 +480,7 @@ def _start_up_bounds(start_up: StartUp, trace: Trace) -> bool:
     """Whether start-up bounds the step: it is most of the host's work, and longer than the device
     works.
     """
-    device_ns = statistics.fmean(busiest_ns(step.device) for step in trace.steps)
+    device_ns = statistics.fmean(busiest_ns(step.device) for step in trace.counted.steps)
     return start_up.share >= MOST_START_UP and start_up.ns > device_ns
 
 
@@ -562,16 +562,13 @@ def _as_recorded(
 
 
 def _other_steps(trace: Trace, host: HostTimes) -> Reason | None:
-    """Why a verdict on the quiet steps, the quarter that took the host least, does not hold for all
-    steps: on average something else bounds them. None if the same bounds both.
+    """Why a verdict on the mean step does not hold for all: something else bounds the quiet steps,
+    the quarter that took the host least. None if the same bounds both.
 
-    The first step alone may differ: programs warm up in it.
+    The first step may differ: programs warm up in it.
     """
-    # How many steps the mean leaves out: the first one, unless there are few. Few are three or
-    # less.
-    left_out = 1 if len(trace.steps) > _FEW_STEPS else 0
     quiet = step_parts(trace.quiet(), host)
-    mean = mean_parts(trace, host, left_out)
+    mean = step_parts(trace.typical, host)
     if _same_bound(quiet, mean):
         return None
     quiet_bound, _ = bound_of(quiet)
@@ -585,10 +582,7 @@ def _other_steps(trace: Trace, host: HostTimes) -> Reason | None:
         "mean_device_ns": mean.device,
         "mean_bound": mean_bound,
     }
-    steps = len(trace.steps) - left_out
-    if left_out:
-        return because("steps-after-the-first-differ", steps=steps, **times)
-    return because("steps-differ", steps=steps, **times)
+    return because("steps-after-the-first-differ", steps=len(trace.typical.steps), **times)
 
 
 def _same_bound(first: StepParts, second: StepParts) -> bool:
@@ -628,7 +622,7 @@ def _calls_without_work(verdict: StepVerdict, trace: Trace, host: HostTimes) -> 
     # ``may_wait_ns``: how long all such calls last together.
     mean_ns = recording.may_wait_ns / max(1, len(trace.steps))
     # If they all wait, the host works so much less.
-    parts = step_parts(trace.quiet(), host)
+    parts = step_parts(trace.typical, host)
     return because(
         "no-verdict-with-calls-that-may-wait",
         call=recording.may_wait,
@@ -675,11 +669,11 @@ def host_times(trace: Trace, step_ns: float) -> HostTimes:
 
     ``step_ns``: a step without a profiler, as the user gives it; 0 if it is not known.
     """
-    quiet = trace.quiet()
+    typical = trace.typical
 
     def replayed_too_long_ns(cost_ns: float) -> float:
         """How much longer than ``step_ns`` the replay takes, if the profiler costs so much."""
-        return step_parts(quiet, HostTimes(cost=ProfilerCost(cost_ns))).step - step_ns
+        return step_parts(typical, HostTimes(cost=ProfilerCost(cost_ns))).step - step_ns
 
     if not step_ns or replayed_too_long_ns(0.0) <= WITHIN * step_ns:
         return AS_RECORDED

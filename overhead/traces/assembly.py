@@ -6,6 +6,7 @@ import bisect
 import dataclasses
 import itertools
 import math
+import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -32,6 +33,7 @@ from overhead.traces.marks import family, site_in
 from overhead.traces.operations import outermost_operations
 from overhead.traces.processes import ProcessId, ProcessTime
 from overhead.traces.recording import Recording
+from overhead.traces.slow_steps import slow_steps, step_times
 from overhead.traces.sorted_events import SortedEvents
 from overhead.traces.spans import Span, Spans, start_of, started_between
 from overhead.traces.step_choice import ANY_STEPS, StepChoice
@@ -147,19 +149,32 @@ def assemble(
     if found is None:
         found = _as_one_step(activity, trimmed=trimmed)
 
+    # Memory that is given back has a size below 0.
+    allocated = [event for event in by_kind.of(EventKind.MEMORY) if event.size > 0]
+    allocated.sort(key=start_of)
+    busy = _BusyBefore(activity)
     windows = found.windows
+    all_steps = [_step(window, activity, allocated, busy) for window in windows]
+    if all_steps:
+        all_steps[0] = _with_unrecorded_work(all_steps[0])
+    slow = [] if choice.keeps_slow else slow_steps(all_steps)
+    if slow:
+        windows = _without_slow(windows, slow)
     recording = _recording_with_counts(by_kind, source, list(clocks.values()))
     if windows:
         windows, recording = _without_wait_for_earlier_work(windows, activity, recording)
         recording = _with_losses_and_doubts(recording, activity, windows)
         recording = _with_profiler_time(recording, activity, windows, by_kind)
 
-    # Memory that is given back has a size below 0.
-    allocated = [event for event in by_kind.of(EventKind.MEMORY) if event.size > 0]
-    allocated.sort(key=start_of)
-    busy = _BusyBefore(activity)
-    steps = [_step(window, activity, allocated, busy) for window in windows]
+    steps = [step for index, step in enumerate(all_steps) if index not in slow]
     if steps:
+        # The first window may be shorter now. The steps have the numbers of their windows.
+        steps[0] = _step(windows[0], activity, allocated, busy)
+        if slow:
+            steps = [
+                dataclasses.replace(step, number=window.number)
+                for step, window in zip(steps, windows, strict=True)
+            ]
         steps[0] = _with_unrecorded_work(steps[0])
     return Trace(
         steps=steps,
@@ -169,8 +184,21 @@ def assemble(
         recording=recording,
         ranks=source.ranks,
         work=work,
-        steps_taken=_steps_taken(found, steps, launches, recorded, by_kind, work),
+        steps_taken=_steps_taken(found, all_steps, slow, launches, recorded, by_kind, work),
+        is_recorded=trimmed,
     )
+
+
+def _without_slow(windows: Sequence[StepWindow], slow: Sequence[int]) -> list[StepWindow]:
+    """The windows without those at the positions ``slow``. Steps of several ranks are paired by
+    number, so one without a number gets its position, as if no step were left out.
+    """
+    kept = []
+    for index, window in enumerate(windows):
+        if index not in slow:
+            number = index if window.number is None else window.number
+            kept.append(window._replace(number=number))
+    return kept
 
 
 @dataclasses.dataclass(frozen=True)
@@ -261,30 +289,57 @@ def _as_one_step(activity: _Activity, *, trimmed: bool) -> FoundSteps:
 def _steps_taken(
     found: FoundSteps,
     steps: Sequence[StepTrace],
+    slow: Sequence[int],
     launches: Launches,
     recorded: TimeRange,
     by_kind: SortedEvents,
     work: Iterable[DeviceWork],
 ) -> StepsTaken:
-    """What was taken as the steps, and how much of the recording they are."""
+    """What was taken as the steps, and how much of the recording they are. ``slow``: the positions
+    of those that are left out of all times.
+    """
     if not found.windows:
         return found.taken
     taken = steps_with_times(found, launches, recorded)
     ranges = [*by_kind.of(EventKind.OPERATION), *by_kind.of(EventKind.ANNOTATION)]
     ranges += by_kind.of(EventKind.STEP)
-    taken = with_time_between(taken, found.windows, work, ranges)
+    taken = _with_slow(taken, steps, slow)
+    # A first step that loads or compiles says nothing of the time between the others.
+    first = taken.slow if taken.slow_at_first else 0
+    taken = with_time_between(taken, found.windows[first:], work, ranges)
     host_end = max(step.end for step in steps)
     device_end = host_end
     for step in steps:
         device_end = max([device_end, *(piece.end for piece in step.device)])
     behind_ns = max(0.0, device_end - host_end)
+    lengths_ns = [step.end - step.start for index, step in enumerate(steps) if index not in slow]
     return msgspec.structs.replace(
         taken,
         behind_ns=behind_ns,
         # This work is of the last step, so it does not lie after the steps.
         after_ns=max(0.0, taken.after_ns - behind_ns),
+        shortest_ns=min(lengths_ns),
+        longest_ns=max(lengths_ns),
         already_busy=steps[0].busy_before - steps[0].start > _LITTLE * taken.longest_ns,
         earlier_ns=delay_by_earlier_work_ns(steps[0]),
+    )
+
+
+def _with_slow(taken: StepsTaken, steps: Sequence[StepTrace], slow: Sequence[int]) -> StepsTaken:
+    """What was taken as steps, with the slow ones that are left out."""
+    if not slow:
+        return taken
+    whole_ns = [time.whole for time in step_times(steps)]
+    slow_ns = [whole_ns[index] for index in slow]
+    usual_ns = [time for index, time in enumerate(whole_ns) if index not in slow]
+    return msgspec.structs.replace(
+        taken,
+        slow=len(slow),
+        slow_at_first=slow[-1] == len(slow) - 1,
+        slow_number=steps[slow[0]].number,
+        slow_shortest_ns=min(slow_ns),
+        slow_longest_ns=max(slow_ns),
+        usual_ns=statistics.median(usual_ns),
     )
 
 
@@ -348,7 +403,7 @@ def _on_host_clock(work: DeviceWork, clocks: Clocks) -> DeviceWork:
     late_ns = clocks.late_at(work.start)
     if not late_ns:
         return work
-    return dataclasses.replace(work, start=work.start - late_ns, end=work.end - late_ns)
+    return msgspec.structs.replace(work, start=work.start - late_ns, end=work.end - late_ns)
 
 
 def _by_correlation(work: Iterable[DeviceWork]) -> _ByCorrelation:

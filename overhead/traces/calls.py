@@ -106,8 +106,10 @@ def host_calls(
         # A wait returns when work is done. The call of a copy waits if the copy is done by then.
         wait = _NO_WAIT
         # So long after the call's return the work may seem to end that it waited for.
-        late_ns = _latest_end_ns(work)
-        if call_kind(event.name) == "synchronisation" or _waits_for_copy(work, event.end + late_ns):
+        pageable = [piece for piece in work if piece.is_pageable]
+        late_ns = _latest_end_ns(pageable)
+        waits = call_kind(event.name) == "synchronisation"
+        if waits or _waits_for_copy(pageable, event.end + late_ns):
             wait = pending.finished(event, late_ns)
 
         operation = of_operations.around(event.thread, event.start)
@@ -133,7 +135,7 @@ def host_calls(
 
 def _latest_end_ns(work: Iterable[DeviceWork]) -> float:
     """How long after a call's return the work may end, by the recording, that the call waited for;
-    ns. ``work``: what the call itself issued.
+    ns. ``work``: copies of pageable memory that the call itself issued.
 
     The clocks of host and device differ a little. And the call of an upload from pageable memory
     may return shortly before the upload ends: at most 2 % of its length (``_TAIL``).

@@ -83,10 +83,10 @@ def compare_clocks(
         if not issued:
             continue
         # Here the clock is late at most by so much.
-        first = min(issued, key=start_of)
+        first = issued[0] if len(issued) == 1 else min(issued, key=start_of)
         starts[first.device].append(ClockBound(call.start, first.start - call.start))
         returns_when_done = _returns_when_done(call, without_wait_after)
-        for piece in issued:
+        for piece in issued if returns_when_done is not _never else ():
             if returns_when_done(piece):
                 waits[piece.device].append(ClockBound(call.end, piece.end - call.end))
         heapq.heappush(running, (call.end, number, issued))
@@ -115,8 +115,9 @@ def _note_returned(running: list[_RunningCall], now: float, ends: dict[str, floa
     """
     while running and running[0][0] <= now:
         _, _, issued = heapq.heappop(running)
-        for stream, end in _last_ends(issued).items():
-            ends[stream] = max(ends.get(stream, -math.inf), end)
+        for piece in issued:
+            if piece.end > ends.get(piece.stream, -math.inf):
+                ends[piece.stream] = piece.end
 
 
 def _awaited(
@@ -153,9 +154,19 @@ def _waits_for_all(name: str, streams: Mapping[str, str]) -> bool:
     """Whether a call of this name waits for all recorded work: of the only device, or of the only
     stream. With several of them, the trace does not tell for which the call waits.
     """
-    if _WHOLE_DEVICE.fullmatch(name):
+    if _waits_for_device(name):
         return len(set(streams.values())) == 1
-    return len(streams) == 1 and _ONE_STREAM.fullmatch(name) is not None
+    return len(streams) == 1 and _waits_for_stream(name)
+
+
+@functools.lru_cache(maxsize=10_000)
+def _waits_for_device(name: str) -> bool:
+    return _WHOLE_DEVICE.fullmatch(name) is not None
+
+
+@functools.lru_cache(maxsize=10_000)
+def _waits_for_stream(name: str) -> bool:
+    return _ONE_STREAM.fullmatch(name) is not None
 
 
 def _returns_when_done(
@@ -166,11 +177,16 @@ def _returns_when_done(
     """
     if call.name == _COPY_AND_WAIT:
         return _always
-    if _COPY_THAT_WAITS.fullmatch(_plain_name(call.name)):
+    if _is_copy_that_waits(call.name):
         return _copies_to_host
     if call.correlation in without_wait_after:
         return _copies_to_pageable
     return _never
+
+
+@functools.lru_cache(maxsize=10_000)
+def _is_copy_that_waits(call: str) -> bool:
+    return _COPY_THAT_WAITS.fullmatch(_plain_name(call)) is not None
 
 
 def _copies_to_host(piece: DeviceWork) -> bool:

@@ -243,7 +243,7 @@ def _drifting(lower: np.ndarray, upper: np.ndarray, checked: bool) -> Clocks:
     # ``crossed``: by how much the line is on the wrong side of a bound.
     if best is None or best.crossed > SKEW_NS:
         return Clocks(checked=checked, wrong_ns=float(lower[:, 1].max() - upper[:, 1].min()))
-    return Clocks(best.late, best.slope / length, float(middle), checked)
+    return Clocks(best.late, float(best.slope / length), float(middle), checked)
 
 
 @dataclass(frozen=True)

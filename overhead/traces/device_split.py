@@ -23,6 +23,8 @@ from overhead.traces.trace import DeviceWork, StepTrace, TimeRange, Trace, union
 _Part = WorkKind | Literal["waiting"]
 _IN_ORDER: Sequence[_Part] = ("compute", "collective", "waiting", "copy", "fill")
 """What a moment counts as in which several kinds of work run: the first of these."""
+_FINEST_NS = 1.0
+"""No device tells shorter times."""
 _NO_WAITS: Mapping[DeviceWork, float] = {}
 _SpansByPart = Mapping[_Part, np.ndarray]
 """By part of the time, a row of start and end for each piece of work, on the clock of the steps."""
@@ -239,8 +241,13 @@ def _device_time(
         copy_overlapped=overlapped["copy"],
         fill=exposed["fill"],
         fill_overlapped=overlapped["fill"],
-        idle=max(0.0, clock.total - before_ns) / steps,
+        idle=_without_rounding(clock.total - before_ns) / steps,
     )
+
+
+def _without_rounding(ns: float) -> float:
+    """The time, or 0 for what sums of numbers leave of nothing: no clock of a device is so fine."""
+    return ns if ns >= _FINEST_NS else 0.0
 
 
 def _union_ns(spans: np.ndarray) -> float:

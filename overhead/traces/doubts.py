@@ -4,6 +4,7 @@ threads. Pure; ns.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,11 +36,22 @@ return 3.2 µs after their work, 90 % within 7.5 µs, and 6 % later than this li
 few traces; about 60 µs are usual where the host sleeps in the wait (blocking synchronisation). A
 lower limit finds lost work behind such waits.
 """
+_LATE_SHARE = 0.05
+"""At most such a share of a wait passes after its work. A host that sleeps in a long wait wakes
+later: in traces of an H200, 300 µs after work of 10.4 ms (cudaEventSynchronize of an event made
+for blocking waits). What is lost there would be less than this share of the device's work.
+"""
 _LONG_CALL_NS = 100_000.0
 """A call from this length on, all the while the device works, may be a wait. Of 243,748 launches in
 211 published traces half take 7.2 µs, 99 % at most 26 µs, and 0.15 % more than this limit. A lower
 limit doubts more verdicts that the host bounds a step.
 """
+_OWN_GRAPH = 3
+"""Replays of which so many are alike are of a graph of their own, beside others of which that is
+true. Chosen, not measured; a full buffer drops other kernels each time.
+"""
+_Nodes = frozenset[tuple[str, int]]
+"""What a replay of a graph runs: how often each kernel, by name."""
 _MOSTLY = 0.9
 """The share of such a call in which the device works. Chosen, not measured."""
 
@@ -52,7 +64,7 @@ def unexplained_wait_ns(call: HostCall, times: WorkTimes) -> float:
     """
     length_ns = call.end - call.start
     # A call that waits for nothing lasts up to ``_IDLE_WAIT_NS`` too.
-    if not _WAIT.fullmatch(call.name) or length_ns <= _IDLE_WAIT_NS:
+    if length_ns <= _IDLE_WAIT_NS or not _WAIT.fullmatch(call.name):
         return 0.0
     # The clocks of host and device may differ by ``SKEW_NS``, so work may seem to end later.
     last_end = times.last_end(call.end + SKEW_NS)
@@ -61,7 +73,18 @@ def unexplained_wait_ns(call: HostCall, times: WorkTimes) -> float:
     # A wait that sleeps returns some time after its work (``_WAKE_LATE_NS``). If it returns later
     # than that, all the time after the work is unexplained.
     after_work_ns = call.end - last_end
-    return after_work_ns if after_work_ns > _WAKE_LATE_NS else 0.0
+    most_ns = max(_WAKE_LATE_NS, _LATE_SHARE * times.busy_between(call.start, call.end))
+    return after_work_ns if after_work_ns > most_ns else 0.0
+
+
+@functools.lru_cache(maxsize=10_000)  # a recording has few names, and many calls
+def _is_wait(name: str) -> bool:
+    return _WAIT.fullmatch(name) is not None
+
+
+@functools.lru_cache(maxsize=10_000)
+def _is_poll(name: str) -> bool:
+    return _POLL.fullmatch(name) is not None
 
 
 class GraphNodes(NamedTuple):
@@ -79,24 +102,31 @@ def graph_nodes(
 
     Replays of one graph are alike, so one with fewer kernels has lost some. Two replays count as of
     one graph if they begin with the same kernel, and the one with fewer pieces of work has none
-    that the other has not. ``by_correlation``: by the number of a call the work that it issued.
+    that the other has not. But where both are there several times, they are two graphs: pieces of a
+    model and batches of other sizes often begin with the same kernel, and losses are not alike.
+    ``by_correlation``: by the number of a call the work that it issued.
     """
-    replays_by_first_kernel: dict[str, list[Counter[str]]] = defaultdict(list)
+    replays_by_first_kernel: dict[str, Counter[_Nodes]] = defaultdict(Counter)
     for call in calls:
         work = by_correlation.get(call.correlation, ()) if call.correlation else ()
         if "GraphLaunch" in call.name and work:
             first = min(work, key=start_of)
             kernels = Counter(piece.name for piece in work)
-            replays_by_first_kernel[first.name].append(kernels)
+            replays_by_first_kernel[first.name][frozenset(kernels.items())] += 1
 
     recorded = missing = 0
     for replays in replays_by_first_kernel.values():
-        largest = max(replays, key=Counter.total)
-        for replay in replays:
-            recorded += replay.total()
+        kernels_of = {nodes: Counter(dict(nodes)) for nodes in replays}
+        largest_nodes = max(replays, key=lambda nodes: kernels_of[nodes].total())
+        largest = kernels_of[largest_nodes]
+        repeats = replays[largest_nodes] >= _OWN_GRAPH
+        for nodes, times in replays.items():
+            replay = kernels_of[nodes]
+            recorded += times * replay.total()
             # It has no kernel more often than the largest, so it counts as one of the same graph.
-            if replay <= largest:
-                missing += largest.total() - replay.total()
+            is_other = repeats and times >= _OWN_GRAPH
+            if not is_other and replay <= largest:
+                missing += times * (largest.total() - replay.total())
     return GraphNodes(recorded, missing)
 
 
@@ -109,13 +139,13 @@ def may_wait(call: HostCall, times: WorkTimes) -> bool:
     """
     length_ns = call.end - call.start
     # A wait that the recording explains has ``blocked``, how long it waits for which streams.
-    if _WAIT.fullmatch(call.name):
+    if _is_wait(call.name):
         return length_ns > _IDLE_WAIT_NS and call.blocked <= 0
     # All of the call is known as a wait already.
     if length_ns <= call.no_work:
         return False
     # A call that asks whether work is done is short, but a loop of such calls is a wait.
-    if length_ns < _LONG_CALL_NS and not _POLL.fullmatch(call.name):
+    if length_ns < _LONG_CALL_NS and not _is_poll(call.name):
         return False
     return times.busy_share(call.start, call.end) >= _MOSTLY
 

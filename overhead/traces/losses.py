@@ -40,16 +40,13 @@ def with_losses(
     ``calls``: all of them, by start; a call before ``begin`` may have issued work that runs later.
     """
     halves = _calls_with_and_without_work(calls, work, begin, end)
-    issued = _calls_with_recorded_work(calls, work)
+    issued = _calls_with_recorded_work(calls, work) if halves.lost else []
     lost_ns = _longest_lost_ns(halves.lost, issued, work, end)
     found = _work_in_steps(calls, work, begin, end)
     # The device moves managed memory by itself, so this work has no call, and none was lost.
     migrations = [piece for piece in found.without_call if _is_migration(piece)]
     without_call = [piece for piece in found.without_call if not _is_migration(piece)]
-    others = WorkTimes((piece.start, piece.end) for piece in work if not _is_migration(piece))
-    alone_ns = 0.0
-    for start, stop in union_of_spans((piece.start, piece.end) for piece in migrations):
-        alone_ns += stop - start - others.busy_between(start, stop)
+    alone_ns = _alone_ns(migrations, work) if migrations else 0.0
     # Launches behind the last one whose work is in the recording.
     last_start = issued[-1].call_start if issued else -math.inf
     lost_launches = [call for call in halves.lost if call.kind == "launch"]
@@ -72,6 +69,15 @@ def with_losses(
         migrations_alone_ns=alone_ns,
         launches_at_end=len([call for call in lost_launches if call.start > last_start]),
     )
+
+
+def _alone_ns(migrations: Iterable[DeviceWork], work: Iterable[DeviceWork]) -> float:
+    """How long managed memory moves while the device does nothing else, ns."""
+    others = WorkTimes((piece.start, piece.end) for piece in work if not _is_migration(piece))
+    alone_ns = 0.0
+    for start, stop in union_of_spans((piece.start, piece.end) for piece in migrations):
+        alone_ns += stop - start - others.busy_between(start, stop)
+    return alone_ns
 
 
 def _is_migration(piece: DeviceWork) -> bool:
@@ -102,21 +108,23 @@ def _calls_with_and_without_work(
     # By the number of a call: how many pieces of work it issued. 0 is no number.
     pieces = Counter(piece.correlation for piece in work if piece.correlation)
     issuing = [call for call in calls if _issues_work(call)]
-    calls_with_work = Spans(
-        Span(call.thread, call.start, call.end, call)
-        for call in issuing
-        if call.correlation in pieces
-    )
+    calls_with_work: Spans[HostCall] | None = None  # made where a call has no work
     captures = _captures(calls)
     found = _Halves(lost=[])
     for call in started_between(issuing, begin, end):
         has_work = call.correlation in pieces
         # Such a call launches one kernel. More of its number belong to other, unknown calls.
-        if has_work and _ONE_KERNEL.fullmatch(call.name):
+        if has_work and pieces[call.correlation] > 1 and _ONE_KERNEL.fullmatch(call.name):
             found.shared += pieces[call.correlation] - 1
         if not has_work:
             # A launch into a graph that is captured does not run. And of two launches of which one
             # lies inside the other, both are the same launch, and only one has the work's number.
+            if calls_with_work is None:
+                calls_with_work = Spans(
+                    Span(each.thread, each.start, each.end, each)
+                    for each in issuing
+                    if each.correlation in pieces
+                )
             is_captured = _lies_in(call.start, captures)
             same_launch = calls_with_work.within(call.thread, call.start, call.end)
             if is_captured or same_launch is not None:
@@ -186,7 +194,7 @@ def _calls_with_recorded_work(
 
 
 def _longest_lost_ns(
-    lost: Iterable[HostCall],
+    lost: Sequence[HostCall],
     issuing: Sequence[_RecordedIssue],
     work: Iterable[DeviceWork],
     end: float,
@@ -199,6 +207,8 @@ def _longest_lost_ns(
     the device shows no work. ``issuing``: the calls whose work is
     recorded, by start. ``end``: of the last step.
     """
+    if not lost:
+        return 0.0
     # For each issuing call the earliest start of work of it or of a later one.
     earliest_from: list[float] = []
     earliest = math.inf

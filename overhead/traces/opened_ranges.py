@@ -12,6 +12,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from overhead.traces.spans import start_of
 from overhead.traces.trace import HostCall, HostOperation, StepTrace, Trace
 
@@ -82,16 +84,16 @@ def _pieces(whole: HostOperation) -> list[HostOperation]:
     """A range as what it calls, and what it does itself before, between and after. The first piece
     of its own counts as the call of it.
     """
-    own = dataclasses.replace(whole, inner=0, children=())
+    own = msgspec.structs.replace(whole, inner=0, children=())
     # Steps with equal operations get equal numbers of pieces: those of no time stay.
     pieces: list[HostOperation] = []
     at = whole.start
     for child in whole.children:
         until = max(at, child.start)
-        pieces.append(dataclasses.replace(own, start=at, end=until, calls=0 if pieces else 1))
+        pieces.append(msgspec.structs.replace(own, start=at, end=until, calls=0 if pieces else 1))
         pieces.append(child)
         at = max(at, child.end)
-    pieces.append(dataclasses.replace(own, start=at, end=max(at, whole.end), calls=0))
+    pieces.append(msgspec.structs.replace(own, start=at, end=max(at, whole.end), calls=0))
     return pieces
 
 
@@ -101,4 +103,4 @@ def _in_its_piece(call: HostCall, pieces: Mapping[int, Sequence[HostOperation]])
     if not of_range:
         return call
     index = max(0, bisect.bisect_right(of_range, call.start, key=start_of) - 1)
-    return dataclasses.replace(call, operation=of_range[index])
+    return msgspec.structs.replace(call, operation=of_range[index])

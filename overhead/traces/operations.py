@@ -62,11 +62,12 @@ def _outermost_of_thread(
     inside of so many ranges.
     """
     operations = []
+    starts = [event.start for event in events]
     index = 0
     while index < len(events):
         event = events[index]
         # All that starts before the end of this one lies in it.
-        after = bisect.bisect_left(events, event.end, key=start_of)
+        after = bisect.bisect_left(starts, event.end, index)
         after = max(index + 1, after)  # an event of no length is not passed by its own end
         inner = events[index + 1 : after]
         # ``DISPATCH_MODE``: the operation that torch records around a dispatch mode.

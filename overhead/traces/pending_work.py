@@ -138,14 +138,16 @@ class PendingWork:
             self._with_room_ns.append(length_ns)
 
         # The other nodes of a graph wait for the first one.
-        first = min(work, key=start_of)
+        first = work[0] if len(work) == 1 else min(work, key=start_of)
+        device = first.device
+        names = (call.name, first.name)
         found = QueueAtCall(
             stream_free_at=self._last_end.get(first.stream, -math.inf),
-            device_free_at=self._last_end_of_device.get(first.device, -math.inf),
+            device_free_at=self._last_end_of_device.get(device, -math.inf),
             others_free_at=self._others_free_at(first),
-            first=(call.name, first.name) not in self._seen,
+            first=names not in self._seen,
         )
-        self._seen.add((call.name, first.name))
+        self._seen.add(names)
         for piece in work:
             self._add(piece)
             self._last_call[piece.stream] = call.start
@@ -153,12 +155,17 @@ class PendingWork:
 
     def _add(self, piece: DeviceWork) -> None:
         """Keep the ends of all work sorted, and by stream and device the end of the last work."""
-        bisect.insort(self._ends, piece.end)
+        end = piece.end
+        if self._ends and end < self._ends[-1]:
+            bisect.insort(self._ends, end)
+        else:
+            self._ends.append(end)
         for ends, key in (
             (self._last_end, piece.stream),
             (self._last_end_of_device, piece.device),
         ):
-            ends[key] = max(ends.get(key, -math.inf), piece.end)
+            if end > ends.get(key, -math.inf):
+                ends[key] = end
 
     def _others_free_at(self, work: DeviceWork) -> float:
         """When the other streams were done with the work for which ``work`` was told to wait; minus

@@ -239,6 +239,9 @@ def caveats(recording: Recording) -> list[Reason]:
     if recording.profiler_ns > MOST_LOST * recording.steps_ns:
         share = recording.profiler_ns / recording.steps_ns
         reasons.append(because("profiler-holds-up-calls", share=share))
+    if recording.migrations_ns > MOST_BESIDE * recording.steps_ns > 0:
+        share = recording.migrations_ns / recording.steps_ns
+        reasons.append(because("managed-memory-moves", share=share))
     for clocks in recording.clocks_of_devices:
         reasons += _corrected_clock(clocks)
     return reasons

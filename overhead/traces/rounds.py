@@ -12,8 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-_LEAST_REPETITIONS = 20
-"""Chosen, not measured: fewer repetitions without a wait are often the layers of a model."""
+_LEAST_REPETITIONS = 100
+"""Chosen, not measured: fewer repetitions without a wait are often the layers of a model. With 20,
+those of xDiT's FLUX, which are captured into a graph, counted as steps.
+"""
 _LEAST_COVERED = 0.5
 """The repetitions must hold this share of the launches. Chosen, not measured."""
 _MOST_COMPARED = 100_000_000
@@ -41,8 +43,8 @@ class Rounds(NamedTuple):
 
 
 def rounds_of(names: NDArray[np.integer]) -> Rounds | None:
-    """The shortest part that repeats twenty times or more without a difference, and is half of the
-    sequence; None if there is none. ``names``: a number for each name, in order.
+    """The shortest part that repeats a hundred times or more without a difference, and is half of
+    the sequence; None if there is none. ``names``: a number for each name, in order.
     """
     count = len(names)
     longest = min(count // _LEAST_REPETITIONS, _MOST_COMPARED // max(1, count))

@@ -35,24 +35,31 @@ class Spans(Generic[_Value]):
         self._by_thread: dict[str, list[Span[_Value]]] = defaultdict(list)
         for span in sorted(spans, key=start_of):
             self._by_thread[span.thread].append(span)
+        self._starts: dict[str, list[float]] = {}
+        for thread, of_thread in self._by_thread.items():
+            self._starts[thread] = [span.start for span in of_thread]
 
     def around(self, thread: str, moment: float) -> _Value | None:
         """The value of the innermost span that holds this moment; None if none does."""
-        spans = self._by_thread[thread]
-        after = bisect.bisect_right(spans, moment, key=start_of)
+        spans = self._by_thread.get(thread)
+        if spans is None:
+            return None
+        after = bisect.bisect_right(self._starts[thread], moment)
         # Of nested spans that hold the moment, the innermost began last. Spans nest at most
         # ``_DEEPEST`` deep, so no earlier one is looked at.
-        for span in reversed(spans[max(0, after - _DEEPEST) : after]):
-            if span.end > moment:
-                return span.value
+        for index in range(after - 1, max(0, after - _DEEPEST) - 1, -1):
+            if spans[index].end > moment:
+                return spans[index].value
         return None
 
     def within(self, thread: str, start: float, end: float) -> _Value | None:
         """The value of the first span of this thread that begins in this time, else of the
         innermost one that holds its start; None if there is neither.
         """
-        spans = self._by_thread[thread]
-        first = bisect.bisect_left(spans, start, key=start_of)
+        spans = self._by_thread.get(thread)
+        if spans is None:
+            return None
+        first = bisect.bisect_left(self._starts[thread], start)
         if first < len(spans) and spans[first].start < end:
             return spans[first].value
         return self.around(thread, start)

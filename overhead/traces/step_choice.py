@@ -11,13 +11,15 @@ class StepChoice:
 
     ``name``: of a range of the program. ``begin_s``, ``end_s``: seconds since the start of the
     recording, between which the steps are looked for; None for no limit. ``process``: the process
-    whose steps these are, of a recording of several.
+    whose steps these are, of a recording of several. ``keeps_slow``: whether steps count that take
+    far longer than the others. Where several ranks are compared, they show which one is late.
     """
 
     name: str = ""
     begin_s: float | None = None
     end_s: float | None = None
     process: str = ""
+    keeps_slow: bool = True
 
     @property
     def has_times(self) -> bool:

@@ -54,6 +54,11 @@ class StepsTaken(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=
     ``already_busy``: the device works on something earlier when the first step begins;
     ``earlier_ns``: by how much later that step ends for this reason, which is not counted.
 
+    ``slow``: how many steps are left out because they take over three times as long as the others;
+    ``slow_at_first``: these are the first ones; ``slow_number``: of the mark of the first of them;
+    ``slow_shortest_ns``, ``slow_longest_ns``: how long they take until their device work has ended;
+    ``usual_ns``: the median of the others.
+
     ``first_call``, ``first_call_ns``: the operation whose first call was left out, because it took
     far longer than the later ones. ``others``: ranges that could be named instead.
     """
@@ -77,6 +82,12 @@ class StepsTaken(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=
     shortest_ns: float = 0.0
     longest_ns: float = 0.0
     behind_ns: float = 0.0
+    slow: Count = 0
+    slow_at_first: bool = False
+    slow_number: int | None = None
+    slow_shortest_ns: float = 0.0
+    slow_longest_ns: float = 0.0
+    usual_ns: float = 0.0
     already_busy: bool = False
     earlier_ns: float = 0.0
     first_call: LongText = ""

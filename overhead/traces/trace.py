@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from overhead.results import LongText
 from overhead.traces.collectives import WorkKind, is_copy, kind_of_work
@@ -36,6 +36,13 @@ KiB.
 """
 
 
+_MOST_QUIET_CALLS = 40_000
+_FEWEST_QUIET = 5
+"""Quiet steps with so many calls tell what is typical, but for this number of steps at least.
+Chosen, not measured; all steps of a million events take seconds longer to replay.
+"""
+
+
 class CallSite(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True, kw_only=True):
     """A line of the program. ``inside``: the line of a library below it that made the call; empty
     if there is none.
@@ -49,8 +56,7 @@ NO_SITE = CallSite()
 """Nothing is known of the line."""
 
 
-@dataclass(frozen=True)
-class HostOperation:
+class HostOperation(Struct, frozen=True, gc=False):
     """An operation of the library. ``inner``: how many operations it calls, on all levels.
 
     ``children``: those that it calls itself, where it may be a range around others. ``calls``: 0
@@ -67,8 +73,7 @@ class HostOperation:
     calls: int = 1
 
 
-@dataclass(frozen=True)
-class QueueAtCall:
+class QueueAtCall(Struct, frozen=True, gc=False):
     """What a call that issues work finds on the device, of all earlier calls of the recording: when
     the earlier work ends of the same stream (``stream_free_at``), of the whole device
     (``device_free_at``), and of the other streams for which the work was told to wait
@@ -87,8 +92,7 @@ class QueueAtCall:
 _NOTHING_QUEUED = QueueAtCall()
 
 
-@dataclass(frozen=True)
-class HostCall:
+class HostCall(Struct, frozen=True, gc=False):
     """A call of the device's runtime or driver. ``waits_for``: the streams whose work has finished
     when it returns.
 
@@ -131,8 +135,7 @@ def _is_to_pageable(name: str) -> bool:
     return _TO_PAGEABLE.search(name) is not None
 
 
-@dataclass(frozen=True)
-class DeviceWork:
+class DeviceWork(Struct, frozen=True, gc=False):
     """One kernel, copy or set on the device. ``stream``: ``device:stream``.
 
     ``collective``: what it exchanges with other devices, as PyTorch names it; empty if it does not
@@ -166,6 +169,11 @@ class DeviceWork:
     def kind(self) -> WorkKind:
         """What it is: computing, a collective, a copy or a fill."""
         return kind_of_work(self.name, exchanges=self.exchanges)
+
+    @property
+    def is_pageable(self) -> bool:
+        """Whether it copies from or into pageable memory."""
+        return _is_from_pageable(self.name) or _is_to_pageable(self.name)
 
     @property
     def uploads_pageable(self) -> bool:
@@ -274,7 +282,7 @@ def _with_copy(wait: HostCall, copy: HostCall) -> HostCall:
     has the number of the copy, which finds the device work.
     """
     both_blocked = copy.blocked + wait.blocked
-    return dataclasses.replace(
+    return structs.replace(
         wait,
         start=copy.start,
         # Calls of two threads may overlap; no wait is blocked for longer than it lasts.
@@ -297,7 +305,7 @@ class Trace:
     ``recording``: what else was recorded, and what is lost. ``ranks``: how many ranks the program
     has; 0 if unknown. ``work``: all device work of the recording, also what no step issued; empty
     where only that of the steps is known. ``steps_taken``: how the steps were found. ``maker``:
-    what recorded it; '' for a profile of ours.
+    what recorded it; '' for a profile of ours. ``is_recorded``: somebody recorded it.
     """
 
     steps: Sequence[StepTrace]
@@ -309,6 +317,26 @@ class Trace:
     work: Sequence[DeviceWork] = ()
     steps_taken: StepsTaken = _ALL
     maker: TraceMaker = ""
+    is_recorded: bool = False
+
+    @property
+    def counted(self) -> Trace:
+        """The steps of which all figures are made that stand side by side. Of a trace that somebody
+        recorded, all after the first one, which only tells when the second one begins: the device
+        may run behind the host. Of a profile of ours, all.
+        """
+        return self._counted if self.is_recorded else self
+
+    @cached_property
+    def _counted(self) -> Trace:
+        return dataclasses.replace(self, steps=self.steps[1:] or self.steps)
+
+    @property
+    def typical(self) -> Trace:
+        """The steps that stand for all: of a recorded trace those that count, whose mean is taken;
+        of a profile of ours the quiet ones, since the profiler disturbs the others.
+        """
+        return self.counted if self.is_recorded else self.quiet()
 
     def without_first_step(self) -> Trace:
         """The trace without its first step, which begins on an idle device; the same if it has no
@@ -318,7 +346,8 @@ class Trace:
 
     def quiet(self) -> Trace:
         """The steps that took the host least: a quarter, three at least. All of them if they differ
-        in their operations, because the shortest would then be those that do least.
+        in their operations, because the shortest would then be those that do least. Of a large
+        trace only some of them, spread over it.
         """
         return self._quiet
 
@@ -329,7 +358,7 @@ class Trace:
         # The shortest quarter of the lengths. A step as long as the longest of these counts too.
         quietest_ns = _quietest(step.end - step.start for step in self.steps)
         longest_ns = max(quietest_ns, default=0.0)
-        return Trace([step for step in self.steps if step.end - step.start <= longest_ns])
+        return Trace(_spread([s for s in self.steps if s.end - s.start <= longest_ns]))
 
     @property
     def alike(self) -> bool:
@@ -348,6 +377,13 @@ class Trace:
     def has_device(self) -> bool:
         """Whether a step issued work to a device."""
         return any(step.device for step in self.steps)
+
+
+def _spread(steps: Sequence[StepTrace]) -> Sequence[StepTrace]:
+    """Of steps with many calls some, spread over all of them; else all."""
+    calls = sum(len(step.calls) for step in steps)
+    every = math.ceil(calls / _MOST_QUIET_CALLS)
+    return steps[::every] if every > 1 and len(steps) >= every * _FEWEST_QUIET else steps
 
 
 def _quietest(times: Iterable[float]) -> list[float]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from overhead.errors import BadFile
 from overhead.results import because, together
+from overhead.traces.delimited import starts_of_parts
 from overhead.traces.events import EventKind, TraceEvent
 from overhead.traces.launches import Launches, NamedCalls
 from overhead.traces.marked_steps import main_marks, until_the_next, without_cut_step
@@ -278,6 +279,7 @@ def _launches_in_turn(
     candidates = [*_ends(launches.all_calls.between(begin, end), kernels), kernels]
     # Without the sites of the program: only times are needed here.
     around = _Around(outermost_operations(operations, Spans[CallSite]([])))
+    parts = _parts_with_one_exchange(around, launches, begin, end)
     for calls in candidates:
         period = repeating_part(calls.names)
         if period is None or len(calls.names) - period.start < _LEAST_CALLS:
@@ -286,6 +288,9 @@ def _launches_in_turn(
         if len(set(begins)) < len(begins):
             continue  # one operation launches all of them
         windows = _from_start_to_start(begins, float(calls.starts[-1]) + 1, end)
+        # One step that differs in the middle ends what repeats; those before it are steps too.
+        if parts is not None and len(parts.windows) > len(windows):
+            return parts
         if _exchange(windows, launches) and all(
             launches.count(window.start, window.end) for window in windows
         ):
@@ -294,7 +299,30 @@ def _launches_in_turn(
                 how="period", launches=in_each, may_be_parts=in_each <= _FEW_LAUNCHES
             )
             return FoundSteps(windows, taken)
-    return None
+    return parts
+
+
+def _parts_with_one_exchange(
+    around: _Around, launches: Launches, begin: float, end: float
+) -> FoundSteps | None:
+    """The steps by one exchange with the device that each of them has, where steps begin alike and
+    end differently; None without.
+    """
+    calls = launches.all_calls.between(begin, end)
+    exchanges = np.isin(calls.starts, launches.exchanges)
+    parts = starts_of_parts(calls.names, np.unique(calls.names[exchanges]).tolist())
+    if parts is None:
+        return None
+    begins = [around.start_of(float(calls.starts[index])) for index in parts]
+    if len(set(begins)) < len(begins):
+        return None  # one operation launches all of them
+    windows = _from_start_to_start(begins, float(calls.starts[-1]) + 1, end)
+    if not _exchange(windows, launches):
+        return None
+    counts = []
+    for window in windows:
+        counts.append(len(launches.kernels.between(window.start, window.end).starts))
+    return FoundSteps(windows, StepsTaken(how="period", launches=int(statistics.median(counts))))
 
 
 def _rounds_without_start_up(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import pytest
@@ -31,12 +30,12 @@ def step(*operations: HostOperation, end: float, calls: list[HostCall] = NO_CALL
 
 def work(host: HostTimes, given: StepTrace) -> list[float]:
     """The host's work between operations and in them, by turns."""
-    work_between = host.work_of(given, host.call_ns(Trace([given])))
+    of_step = host.work_of(given, host.call_ns(Trace([given])))
     edges = [given.start]
     for each in given.operations:
         edges += [each.start, each.end]
     edges.append(given.end)
-    return [work_between(start, end) for start, end in itertools.pairwise(edges)]
+    return of_step.between(edges)
 
 
 def test_the_time_of_an_operation_is_its_mean_in_the_quickest_steps() -> None:
@@ -52,6 +51,15 @@ def test_the_time_of_an_operation_is_its_mean_in_the_quickest_steps() -> None:
     given = step(operation("a", start=400, end=1000), end=1000)
     # Before the operation 10, 30 and 20 in the quick steps, and 100, 70 and 91 in it.
     assert work(HostTimes(Trace([*quick, *slow])), given) == pytest.approx([20, 87, 0])
+
+
+def test_of_many_large_steps_some_are_typical() -> None:
+    call = HostCall("cudaLaunchKernel", "launch", 0, 1, "1")
+    large = [StepTrace(at, at + 10, calls=[call] * 1000) for at in range(0, 1000, 10)]
+    typical = Trace(large).quiet().steps
+    assert 5 <= len(typical) < len(large)
+    assert typical[-1].start - typical[0].start > 900  # over the whole trace
+    assert len(Trace(large[:20]).quiet().steps) == 20
 
 
 def test_the_profiler_cost_of_unlike_steps_is_taken_against_the_mean_of_all_return_times() -> None:

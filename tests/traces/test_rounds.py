@@ -15,6 +15,7 @@ from overhead.errors import UsageError
 from overhead.explaining.steps import steps_reasons
 from overhead.explaining.trace_file import explain_traces
 from overhead.results import codes_of, together
+from overhead.traces.delimited import starts_of_parts
 from overhead.traces.formats import read_trace_file
 from overhead.traces.rounds import Rounds, rounds_of
 from overhead.traces.step_choice import StepChoice
@@ -29,15 +30,15 @@ def found(names: Sequence[int]) -> Rounds | None:
 def test_equal_parts_are_found_wherever_they_stand() -> None:
     start, end = list(range(100, 130)), list(range(200, 240))
     assert found([*start, *[1, 2, 3, 4, 5] * 200, *end]) == Rounds(5, start=30, repetitions=200)
-    rounds = found([9, *[1, 1, 2] * 30, 8])
+    rounds = found([9, *[1, 1, 2] * 130, 8])
     assert rounds is not None
-    assert (rounds.length, rounds.repetitions) == (3, 30)
+    assert (rounds.length, rounds.repetitions) == (3, 130)
     assert rounds.starts[:2] == [1, 4]
 
 
 def test_few_parts_or_parts_of_a_smaller_half_are_none() -> None:
-    assert found([1, 2, 3] * 19) is None
-    assert found([*range(100, 200), *[1, 2, 3] * 25]) is None
+    assert found([1, 2, 3] * 99) is None
+    assert found([*range(1000, 2000), *[1, 2, 3] * 120]) is None
     generator = random.Random(1)
     assert found([generator.randrange(50) for _ in range(1000)]) is None
     assert found([]) is None
@@ -97,6 +98,54 @@ def test_a_plain_loop_is_told_from_what_is_before_and_after_it(
     assert explained.replay.measured.value == pytest.approx(200e3, rel=0.02)
 
 
+def training(skipped: Sequence[int], steps: int = 8, layers: int = 6) -> list[Event]:
+    """Steps that read whether gradients overflowed, and then skip the optimizer (``skipped``)."""
+    program, now = Program(), 1e6
+
+    def launch(kernel: str) -> None:
+        nonlocal now
+        program.span("cpu_op", "aten::op", start=now, length_us=18)
+        program.launch(called=now + 4, starts=now + 9, length_us=5, kernel=kernel)
+        now += 20
+
+    for number in range(steps):
+        for kernel in ["embed", *["norm", "gemm", "gelu"] * layers, "loss"]:
+            launch(kernel)
+        copy = {"call": "cudaMemcpyAsync", "category": "gpu_memcpy"}
+        kernel = "Memcpy DtoH (Device -> Pinned)"
+        program.launch(called=now, starts=now + 4, length_us=2, kernel=kernel, **copy)
+        program.call("cudaStreamSynchronize", start=now + 7, length_us=5)
+        now += 20
+        if number not in skipped:
+            for _ in range(4):
+                launch("multi_tensor_apply_kernel")
+    return program.events
+
+
+@pytest.mark.parametrize("skipped", [[], [0], [3], [6], [7]])
+def test_a_step_that_skips_its_optimizer_hides_no_other(skipped: list[int], tmp_path: Path) -> None:
+    trace = read_trace_file(kineto(tmp_path / "t.json", training(skipped)))
+    assert (trace.steps_taken.how, trace.steps_taken.found) == ("period", 8)
+    lengths = [25 - 4 * (number in skipped) for number in range(8)]
+    assert [len(step.device) for step in trace.steps] == lengths
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        # An embedding before layers, each of which waits: layers are no steps.
+        [90, 91, *[*range(12), 70] * 6, 80],
+        # Another length at the end: the recording ends in the middle of a step.
+        [*[*range(12), 70, *range(20, 30)] * 5, *range(12), 70],
+        [*[*range(12), 70] * 2],
+        [*[1, 70] * 20],
+        [],
+    ],
+)
+def test_parts_that_begin_or_end_otherwise_are_none(names: list[int]) -> None:
+    assert starts_of_parts(np.array(names, dtype=np.int32), [70]) is None
+
+
 def test_a_loop_that_is_all_of_the_recording_stays_one_step(tmp_path: Path) -> None:
     taken = read_trace_file(kineto(tmp_path / "t.json", loop(0, 200))).steps_taken
     assert taken.how == "recording"
@@ -115,6 +164,7 @@ def test_a_launch_and_a_read_may_be_a_turn_of_a_loop_in_a_step(tmp_path: Path) -
         now += 20
     taken = read_trace_file(kineto(tmp_path / "t.json", program.events)).steps_taken
     assert (taken.how, taken.launches, taken.may_be_parts) == ("period", 1, True)
+    assert "steps-are-single-launches" in codes_of(together(*steps_reasons(taken)))
 
 
 @pytest.mark.parametrize(("launches", "allowed"), [(1, False), (2, False), (10, True)])

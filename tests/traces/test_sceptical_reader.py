@@ -167,8 +167,8 @@ def test_time_between_operations_is_that_of_the_table(tmp_path: Path) -> None:
             program.launch(called=at + 100, starts=at + 110, length_us=50)
     trace, opened = with_opened_ranges(read(tmp_path, program.events))
     assert "my_range" in opened
-    places = host_places(trace.quiet(), AS_RECORDED, opened)
-    rows = {row.name: row.host_ns for row in operation_rows(trace.quiet(), AS_RECORDED)}
+    places = host_places(trace.typical, AS_RECORDED, opened)
+    rows = {row.name: row.host_ns for row in operation_rows(trace.typical, AS_RECORDED)}
     assert places.between_ns == pytest.approx(rows[BETWEEN], rel=0.01)
     assert places.ranges_ns == pytest.approx(rows["my_range"], rel=0.01)
 

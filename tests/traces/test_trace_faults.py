@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -349,6 +350,8 @@ def test_a_clock_that_drifts_changes_no_verdict(tmp_path: Path) -> None:
     found = explained(tmp_path, drifting)
     assert found.verdict.kind == "device"
     assert found.verdict.factor == pytest.approx(device_us / host_us, rel=0.02)
+    # A number of NumPy cannot be written; the correction of a drift is made of such.
+    assert msgspec.json.encode(found)
 
 
 def test_times_that_no_clock_explains_give_no_verdict(tmp_path: Path) -> None:
@@ -1105,6 +1108,7 @@ def test_migrations_of_managed_memory_are_counted(
     assert found.verdict.kind == kind
     code = "migrations-beside" if kind == "host" else "migrations-take-steps"
     assert said(found)[code].values["pieces"] == 300
+    assert ("managed-memory-moves" in said(found)) == (kind == "unclear")
 
 
 @pytest.mark.parametrize(("many", "kind"), [(1, "host"), (300, "unclear")])
@@ -1444,7 +1448,7 @@ def test_steps_that_differ_in_what_bounds_them_give_no_verdict(
 ) -> None:
     found = explained(tmp_path, varying(is_long, short, long))
     assert found.verdict.kind == "unclear"
-    assert codes_of(found.verdict.sentences[0]) <= {"steps-differ", "steps-after-the-first-differ"}
+    assert codes_of(found.verdict.sentences[0]) == {"steps-after-the-first-differ"}
 
 
 def test_a_long_first_step_costs_no_verdict(tmp_path: Path) -> None:

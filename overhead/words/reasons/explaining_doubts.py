@@ -116,12 +116,6 @@ TEMPLATES = {
         "Allocations were not recorded; profile_memory=True of torch.profiler records them."
     ),
     "times-of-what-was-recorded": "The times below are those of the recording.",
-    "steps-differ": (
-        "No verdict, because the steps differ. The shortest ones take {host_ns:time} on the CPU"
-        " and {device_ns:time} on the device: {bound:bound}. On average {steps:count step} take"
-        " {mean_host_ns:time} on the CPU and {mean_device_ns:time} on the device:"
-        " {mean_bound:bound}."
-    ),
     "steps-after-the-first-differ": (
         "No verdict, because the steps differ. The shortest ones take {host_ns:time} on the CPU"
         " and {device_ns:time} on the device: {bound:bound}. On average the {steps:count step}"

@@ -72,6 +72,10 @@ TEMPLATES = {
         "No steps are marked. A sequence of {launches:count kernel launch/kernel launches} repeats,"
         " and each repetition counts as a step: {steps:count step}."
     ),
+    "steps-are-single-launches": (
+        "No steps are marked. Each launch of a kernel, until the next one, counts as a step:"
+        " {steps:count step}."
+    ),
     "steps-may-be-parts": (
         "A repetition may also be a part of a step, such as a layer of a model or one turn of a"
         " loop in it: nothing in the recording tells the two apart."
@@ -79,8 +83,8 @@ TEMPLATES = {
     "step-between-times": "A step is what lies between --from and --to: {step_ns:length}.",
     "step-of-all-launches": (
         "No steps are marked, and none were found. {step_ns:length} of the recording of"
-        " {recorded_ns:length} count as one step, from the operation of the first launch to the last"
-        " device work."
+        " {recorded_ns:length} count as one step, from the operation of the first launch to the"
+        " last device work."
     ),
     "step-of-all": (
         "No steps are marked, and none were found. The whole recording of {recorded_ns:length}"
@@ -108,7 +112,27 @@ TEMPLATES = {
     "launches-outside-of-steps": (
         "{share:percent} of the launches and copies, which are in no step"
     ),
+    "slow-first-step": (
+        "the first step, which takes {longest_ns:length} (the others {usual_ns:length}): it may"
+        " compile or load"
+    ),
+    "slow-first-steps": (
+        "the first {steps:count step}, which take {shortest_ns:length} to {longest_ns:length} (the"
+        " others {usual_ns:length}): they may compile or load"
+    ),
+    "slow-step": "one step, which takes {longest_ns:length} (the others {usual_ns:length})",
+    "slow-step-of-number": (
+        "step {number}, which takes {longest_ns:length} (the others {usual_ns:length})"
+    ),
+    "slow-steps-of-many": (
+        "{steps:count step}, which take {shortest_ns:length} to {longest_ns:length} (the others"
+        " {usual_ns:length})"
+    ),
     "steps-without-work": "{steps:count step} without device work",
+    "times-are-of-the-second": "All times are of the second of these.",
+    "times-are-means-after-the-first": (
+        "All times are means of the {steps:count step} after the first of these."
+    ),
     "steps-vary": (
         "The steps vary: they take {shortest_ns:length} to {longest_ns:length} on the CPU."
     ),
@@ -160,6 +184,11 @@ TEMPLATES = {
     "device-clock-drifts": (
         "The device's clock is about {apart_ns:time} {side} against the CPU's, and drifts by"
         " {drift_us:,.0f} µs a second. Launches and waits were used to correct this."
+    ),
+    "managed-memory-moves": (
+        "Managed memory moves between CPU and device for {share:percent} of the time of the steps;"
+        " kernels and the CPU wait for it in page faults. cudaMemPrefetchAsync moves it before they"
+        " need it."
     ),
     "migrations-beside": (
         "The device moves managed memory in {pieces:count copy/copies}, for {share:percent} of the"

@@ -21,6 +21,10 @@ bomb about 1000.
 """
 
 
+class DamagedFile(BadFile):
+    """A packed file that cannot be unpacked."""
+
+
 class _CutFile(BadFile):
     """A packed file that ends too early."""
 
@@ -118,6 +122,8 @@ def _chunks(path: Path, limit: int, packed: bool | None = None) -> Iterator[byte
         # without both the name of its class is told.
         cause = getattr(error, "strerror", None)
         message = " ".join(str(error).split())[:300]
+        if isinstance(error, zlib.error | gzip.BadGzipFile):
+            raise DamagedFile(message, path) from None
         raise BadFile(cause or message or type(error).__name__, path) from None
 
 

@@ -237,8 +237,14 @@ def _check_options(a: argparse.Namespace) -> None:
     """
     from overhead.loading.outputs import Output, begins_with, check_outputs, page_of
 
-    if bool(a.step) == bool(a.trace):  # one of the two, not both
+    if not a.step and not a.trace:
         raise UsageError("name a STEP, or traces by --trace")
+    if a.step and a.trace:
+        # ``--json`` takes no file, so a name after it is the STEP.
+        raise UsageError(
+            f"STEP and --trace exclude each other, and {a.step} is the STEP; a file is written by"
+            " --out FILE.json"
+        )
     if a.trace and (a.arg or a.against):
         raise UsageError("--arg and --against are for a STEP")
     if a.step_ms is not None and not (a.trace and 0 < a.step_ms < 1e9):

@@ -635,7 +635,9 @@ def _not_seen(profile: StepProfile, call: CallTiming) -> list[Why]:
     if profile.trace is None:
         reasons.append(because("not-profiled", why=profile.reason))
     elif not profile.trace.has_device:
-        reasons.append(because("no-device-work-to-see"))
+        # The verdict has told of a device whose work is not read.
+        if not profile.trace.recording.other_device:
+            reasons.append(because("no-device-work-to-see"))
     else:
         reasons += _not_seen_in_trace(profile, profile.trace)
     if profile.sites_missing:

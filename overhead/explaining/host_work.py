@@ -416,12 +416,18 @@ def step_counts(trace: Trace, reason: Why = NO_STEP) -> record.StepCounts:
     figures = {"allocations": _count("allocations", allocations)}
     # Where no device takes part there is nothing to count, which is not the same as 0.
     has_calls = trace.has_device or any(step.calls for step in trace.steps)
+    none = because("no-work-on-a-device")
+    other_device = trace.recording.other_device
+    if other_device and not trace.has_device:
+        # What the calls of that device do is not known.
+        has_calls = False
+        none = because("calls-of-other-device", category=other_device)
     # By the name of a count the kind of calls that it counts.
     for name, kind in _KIND_OF_COUNT.items():
         if has_calls:
             figures[name] = _count(name, [step.count(kind) for step in trace.steps])
         else:
-            figures[name] = missing(name, because("no-work-on-a-device"), "count")
+            figures[name] = missing(name, none, "count")
     return record.StepCounts(**figures)
 
 

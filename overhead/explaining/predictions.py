@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from overhead.explaining.replay import (
     middle_of,
     queue_model,
     replayed_step_ns,
+    step_parts,
 )
 from overhead.traces.trace import Trace
 
@@ -39,6 +41,10 @@ on.
 _ROUNDS = 1
 """Each step is replayed once before the one that counts, so that it begins on a busy device. More
 rounds of a step that repeats give the same time, and a large trace takes longer.
+"""
+_MOST_ACTIONS, _FEWEST_STEPS = 40_000, 5
+"""Steps with so many actions are changed and replayed, but this number of steps at least. Chosen,
+not measured; all of a million events take seconds.
 """
 _FEWEST_LAUNCHES = 2
 """A graph of a single launch saves nothing: it is launched too."""
@@ -62,17 +68,22 @@ def predictions(trace: Trace, host: HostTimes) -> list[PredictedStep]:
     """What each change would make of a typical step of the trace, also where it is nothing: the
     median or the mean of its steps, each of which is replayed alone.
     """
-    model = queue_model(trace, host)
+    whole = queue_model(trace, host)
+    model = dataclasses.replace(whole, steps=_some(whole.steps))
     middle = middle_of(trace)
     now_ns = _typical_ns(model, _as_it_is, middle)
     if now_ns <= 0:
         return []
+    # What a change gains in some of the steps, it is taken to gain in all.
+    all_ns = now_ns
+    if len(model.steps) < len(whole.steps):
+        all_ns = step_parts(trace, host).step
     found = []
     for change, changed in _CHANGES.items():
         step_ns = _typical_ns(model, changed, middle)
         # A step of no time would be infinitely fast, which no file can hold.
         if step_ns > 0:
-            found.append(PredictedStep(change, step_ns, now_ns / step_ns))
+            found.append(PredictedStep(change, all_ns * step_ns / now_ns, now_ns / step_ns))
     return found
 
 
@@ -80,6 +91,14 @@ def worth_naming(found: Sequence[PredictedStep]) -> list[PredictedStep]:
     """The predictions that save 2 % of the step or more (``LEAST_SAVED``), the largest first."""
     large = [each for each in found if each.saves >= LEAST_SAVED]
     return sorted(large, key=lambda each: -each.times)
+
+
+def _some(steps: Sequence[Sequence[QueueAction]]) -> Sequence[Sequence[QueueAction]]:
+    """Some of the steps of a large trace, spread over it; all of a small one."""
+    actions = sum(len(step) for step in steps)
+    number = max(_FEWEST_STEPS, math.ceil(len(steps) * _MOST_ACTIONS / max(1, actions)))
+    every = math.ceil(len(steps) / number)
+    return steps[:: max(1, every)]
 
 
 _Changed = Callable[[Sequence[QueueAction]], list[QueueAction]]

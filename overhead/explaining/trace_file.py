@@ -653,13 +653,18 @@ def _on_processor_only(found: Explanation, trace: Trace, said: Sequence[Why]) ->
         first.append(because("processor-only-without-a-time"))
     else:
         first.append(because("processor-only", step_ns=took.value, how=took.rule))
+    rest = said[1:]
     category = trace.recording.other_device
     if category:
         # A device took part, whose work has no numbers of calls.
         first = [because("other-device-not-read", category=category)]
+        # What it computes is not in the operations of the host.
+        rest = [why for why in rest if code_of(why) != "kernels-inside-operations"]
     elif trace.maker == "pytorch":
         first.append(because("record-the-device-too"))
-    return [*first, *said[1:]]
+    elif trace.maker == "nsight":
+        first.append(because("record-cuda-too"))
+    return [*first, *rest]
 
 
 def host_times(trace: Trace, step_ns: float) -> HostTimes:

@@ -280,7 +280,8 @@ def part_path(path: Path) -> Path:
     # File systems take names of so many bytes, so the ending replaces the end of a longer one.
     while len(os.fsencode(name)) > _LONGEST_NAME - len(_PART):
         name = name[:-1]
-    return path.with_name(name + _PART)
+    # "." and "/" have no name; they are folders, which nothing replaces.
+    return path.with_name(name + _PART) if name else path / _PART
 
 
 def _one_line(error: BaseException) -> str:

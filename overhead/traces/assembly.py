@@ -122,6 +122,7 @@ def assemble(
     if not processes:
         processes = by_kind.keep_one_process(choice.process, source.names)
     _refuse_unreadable(by_kind, source)
+    by_kind.keep_outermost_calls()
 
     calls_seen = by_kind.of(EventKind.CALL)
     work = _device_work(by_kind)

@@ -37,6 +37,13 @@ _NAME = re.compile(
 _QUOTE = re.compile(rb'(?<!\\)"')
 _CONTROL = re.compile(rb"[\x00-\x1f]")
 _BACKSLASH = re.compile(rb'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
+_HALF_A_CHARACTER = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
+    rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+)
+"""One half of a character of two (a lone surrogate), which Python writes for bytes of a name that
+are no text.
+"""
 _NO_NUMBER = re.compile(rb"(?<=[:\[,\s])[-+]?(?:nan|inf|infinity)(?=\s*[,\]}])", re.I)
 _EXTRA_COMMA = re.compile(rb",(\s*[\]}])")
 _MOST_CLOSED = 4
@@ -128,6 +135,7 @@ def _with_valid_text(part: bytes) -> bytes:
     part = part.decode("utf-8", errors="replace").encode()
     part = _CONTROL.sub(b" ", part)
     part = _BACKSLASH.sub(rb"\\\\", part)
+    part = _HALF_A_CHARACTER.sub(rb"\\ufffd", part)
     part = _NAME.sub(_with_escaped_quotes, part)
     part = _NO_NUMBER.sub(b"null", part)
     return _EXTRA_COMMA.sub(rb"\1", part)

@@ -28,6 +28,7 @@ _TAIL = 0.02
 """How much of an upload may follow the call that waits for it, as a share of the upload. Chosen,
 not measured.
 """
+_TO_HOST = re.compile(r"Memcpy DtoH", re.I)
 _MOST_NAME = 1000
 """Most characters of a name."""
 
@@ -100,16 +101,17 @@ def host_calls(
             queue, queue_full_ns = pending.issue(work, event)
 
         kind = call_kind(event.name)
+        # So long after the call's return the work may seem to end that it waited for.
+        pageable = [piece for piece in work if piece.is_pageable]
+        late_ns = _latest_end_ns(pageable)
+        if kind == "synchronisation" and _returns_before(work, event.end + late_ns):
+            kind = "copy"  # such as cudaMemcpy between two places of the device
         if kind == "other" and work:  # of a runtime whose names are not known
             kind = kind_of_work(work[0].name)
 
         # A wait returns when work is done. The call of a copy waits if the copy is done by then.
         wait = _NO_WAIT
-        # So long after the call's return the work may seem to end that it waited for.
-        pageable = [piece for piece in work if piece.is_pageable]
-        late_ns = _latest_end_ns(pageable)
-        waits = call_kind(event.name) == "synchronisation"
-        if waits or _waits_for_copy(pageable, event.end + late_ns):
+        if kind == "synchronisation" or _waits_for_copy(pageable, event.end + late_ns):
             wait = pending.finished(event, late_ns)
 
         operation = of_operations.around(event.thread, event.start)
@@ -145,6 +147,15 @@ def _latest_end_ns(work: Iterable[DeviceWork]) -> float:
         if piece.uploads_pageable:
             late_ns = max(late_ns, _TAIL * (piece.end - piece.start))
     return late_ns
+
+
+def _returns_before(work: Sequence[DeviceWork], until: float) -> bool:
+    """Whether a call issued work of which nothing had ended by then: it did not wait. A copy to the
+    host is always waited for.
+    """
+    if not work or any(_TO_HOST.match(piece.name) for piece in work):
+        return False
+    return all(piece.end > until for piece in work)
 
 
 def _waits_for_copy(work: Iterable[DeviceWork], until: float) -> bool:

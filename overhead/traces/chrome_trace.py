@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from overhead.bounded_files import first_bytes, read_until_cut
+from overhead.bounded_files import DamagedFile, first_bytes, read_until_cut
 from overhead.errors import BadFile
 from overhead.results import because
 from overhead.traces.assembly import TraceSource, assemble
@@ -159,11 +159,13 @@ class _ExactTime(msgspec.Struct, gc=False):
 
 
 class _RawFile(msgspec.Struct):
-    """The file with its events as they are written, so that each can be decoded on its own."""
+    """The file with its events as they are written, so that each can be decoded on its own. The
+    other fields are of any kind: a wrong one costs not the events.
+    """
 
     traceEvents: list[msgspec.Raw]
-    distributedInfo: dict[str, object] = {}
-    deviceProperties: list[dict[str, object]] = []
+    distributedInfo: Any = None
+    deviceProperties: Any = None
 
 
 class _Category(msgspec.Struct):
@@ -182,7 +184,11 @@ def read_chrome_file(path: Path, choice: StepChoice = ANY_STEPS) -> Trace:
     Raises ``BadFile``, one line.
     """
     packed = first_bytes(path, len(_GZIP)) == _GZIP
-    content = read_until_cut(path, MOST_TRACE_BYTES, packed=packed)
+    try:
+        content = read_until_cut(path, MOST_TRACE_BYTES, packed=packed)
+    except DamagedFile as error:
+        damaged = because("packed-file-is-damaged", message=str(error.fault))
+        raise BadFile(damaged, path) from None
     # A large file is not copied: only what another encoding needs.
     raw = _in_utf8(content.content)
     is_cut = content.is_cut
@@ -223,12 +229,16 @@ def _read(
         found.is_cut |= is_cut
         # A program that did nothing may profile itself; nobody asks about a file of that kind.
         if trimmed and not found.of_pytorch:
+            if found.objects and not found.has_phases:
+                raise BadFile(because("json-is-no-trace"))
             raise BadFile(because("json-without-events"))
         raw.clear()
         return assemble(found.events, _source_of(found), trimmed=trimmed, choice=choice)
     except BadFile as error:
         raise BadFile(error.fault, path) from None  # the functions above know no name
-    except (RecursionError, ValueError) as error:
+    except RecursionError:
+        raise BadFile(because("json-nested-too-deep"), path) from None
+    except ValueError as error:
         message = " ".join(str(error).split())[:200]
         raise BadFile(f"not a trace that can be read: {message}", path) from None
 
@@ -247,8 +257,9 @@ class _Found:
 
     ``odd``: events that could not be read; ``unreadable``: those of them that are needed.
     ``mended``: events whose JSON is not valid, and that were read. ``is_cut``: whether the file
-    ends in the middle. ``begin_ns``: the time from which their times count. ``categories``: how
-    many events each has that is not read. ``names``: of processes.
+    ends in the middle. ``begin_ns``: the time from which their times count. ``objects``: how many
+    the list of events has; ``has_phases``: whether one of them is an event of Chrome's format.
+    ``categories``: how many events each has that is not read. ``names``: of processes.
     """
 
     events: list[TraceEvent] = dataclasses.field(default_factory=list)
@@ -257,6 +268,8 @@ class _Found:
     mended: int = 0
     is_cut: bool = False
     begin_ns: float = 0.0
+    objects: int = 0
+    has_phases: bool = False
     categories: Counter[str] = dataclasses.field(default_factory=Counter)
     names: dict[int | str, str] = dataclasses.field(default_factory=dict)
     header: _Header = dataclasses.field(default_factory=_Header)
@@ -280,15 +293,25 @@ def _events_in(raw: bytearray, path: Path) -> _Found:
         if keys is None:  # such as an event on each line
             return _events_of_broken(raw, path, str(error))
         raise BadFile(other_json(path, raw[:SAMPLE_BYTES], keys)) from None
-    except msgspec.DecodeError as error:
+    # ``RecursionError``: one event may be nested without an end.
+    except (msgspec.DecodeError, RecursionError) as error:
         return _events_of_broken(raw, path, str(error))
     if isinstance(whole, list) and whole and not bytes(whole[0]).startswith(b"{"):
         raise BadFile(other_json(path, raw[:SAMPLE_BYTES], []))
     file = _RawFile(whole) if isinstance(whole, list) else whole
-    found = _Found(header=_Header(file.distributedInfo, file.deviceProperties))
+    found = _Found(header=_header(file))
     _add_events(found, file.traceEvents)
     _refuse_other_programs(found, raw, path)
     return found
+
+
+def _header(file: _RawFile) -> _Header:
+    """What the file tells beside its events, where that is of the usual kind."""
+    distributed, devices = file.distributedInfo, file.deviceProperties
+    return _Header(
+        distributed if isinstance(distributed, dict) else {},
+        [each for each in devices if isinstance(each, dict)] if isinstance(devices, list) else [],
+    )
 
 
 def _keys_of(raw: bytearray) -> list[str] | None:
@@ -324,7 +347,7 @@ def _events_of_broken(raw: bytearray, path: Path, error: str) -> _Found:
     _add_events(found, parts)
     with contextlib.suppress(msgspec.DecodeError):
         header = msgspec.json.decode(header_of(raw), type=_RawFile)
-        found.header = _Header(header.distributedInfo, header.deviceProperties)
+        found.header = _header(header)
     if not parts:
         place = re.search(r"\(byte (\d+)\)", error)
         at = int(place[1]) if place else len(raw)
@@ -345,6 +368,7 @@ def _add_events(found: _Found, raw_events: Iterable[msgspec.Raw | bytes]) -> Non
     # A name or thread is kept once, though millions of events may have it.
     names: dict[str, str] = {}
     for raw_event in raw_events:
+        found.objects += 1
         try:
             # Not strict: a number may also be written as a text.
             event = event_decoder.decode(raw_event)
@@ -359,6 +383,7 @@ def _add_events(found: _Found, raw_events: Iterable[msgspec.Raw | bytes]) -> Non
             continue
         kind = _kind_of(event.cat)
         if kind is None:
+            found.has_phases |= bool(event.ph)
             if event.ph == "M" and event.name == "process_name" and event.args.name:
                 found.names[event.pid] = str(event.args.name)[:_MOST_NAME]
             if event.ph == "X":
@@ -545,6 +570,9 @@ def _refuse_other_programs(found: _Found, raw: bytearray, path: Path) -> None:
         return
     # Some events have a length and no category; of the others the categories are not counted.
     categories = sorted(category for category in found.categories if category)
+    known = known_json(path, raw[:SAMPLE_BYTES])
+    if known is not None:
+        raise BadFile(known)
     if not found.categories and not found.odd:
         return
     if not categories:

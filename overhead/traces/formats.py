@@ -61,7 +61,7 @@ def read_trace_file(path: Path, choice: StepChoice = ANY_STEPS) -> Trace:
     trace_format = _format_of(path)
     trace = trace_format.read(path, choice)
     # Of host and device one alone is no step.
-    _refuse_one_half(trace, path)
+    _refuse_one_half(trace, path, trace_format.maker)
     steps = [step for step in trace.steps if step.device] or trace.steps
     without_work = len(trace.steps) - len(steps)
     taken = trace.steps_taken
@@ -73,7 +73,8 @@ def read_trace_file(path: Path, choice: StepChoice = ANY_STEPS) -> Trace:
             shortest_ns=min(lengths_ns),
             longest_ns=max(lengths_ns),
         )
-    device = trace.device or ("a device" if trace.has_device else "")
+    has_device = trace.has_device or trace.recording.other_device
+    device = trace.device or ("a device" if has_device else "")
     return dataclasses.replace(
         trace, steps=steps, device=device, steps_taken=taken, maker=trace_format.maker
     )
@@ -96,9 +97,10 @@ def _format_of(path: Path) -> TraceFormat:
     raise BadFile("no format of traces that overhead reads", path)
 
 
-def _refuse_one_half(trace: Trace, path: Path) -> None:
+def _refuse_one_half(trace: Trace, path: Path, maker: TraceMaker) -> None:
     """Raise ``BadFile`` for a trace of one half: of the device alone, or of launches whose work was
     not recorded. Nothing can be said of such a step. A program without a device is no such half.
+    ``maker``: what recorded it, and can record it again.
     """
     if trace.has_device:  # the device work of a step belongs to calls of the host
         return
@@ -108,16 +110,26 @@ def _refuse_one_half(trace: Trace, path: Path) -> None:
     has_operations = any(step.operations for step in trace.steps)
     if has_operations and not launches and not recording.work_without_call:
         return  # a program on the processor
+    file = str(path)
+    again = because("record-with-pytorch")
+    if maker == "nsight":
+        again = because("record-with-nsight")
     if recording.other_device == "cuda_profiler_range":
-        raise BadFile(because("trace-of-profiler-range", file=str(path)))
+        raise BadFile(because("trace-of-profiler-range", file=file))
     # There is work, but none belongs to a call; or the calls or the work end before they begin.
     if recording.backwards or recording.work_without_call:
         why = why_no_verdict(recording) or because("calls-not-recorded")
-        raise BadFile(because("trace-of-one-half", file=str(path), why=why))
+        raise BadFile(because("trace-of-one-half", file=file, why=why, again=again))
     if launches:
-        raise BadFile(because("trace-of-launches-alone", file=str(path), launches=launches))
+        raise BadFile(_launches_alone(file, launches, again, maker))
     # A program that only makes ready, or that failed before its first launch.
     calls = sum(len(step.calls) for step in trace.steps)
     if calls and not has_operations:
-        raise BadFile(because("trace-of-calls-alone", file=str(path), calls=calls))
-    raise BadFile(because("trace-without-device-work", file=str(path)))
+        raise BadFile(because("trace-of-calls-alone", file=file, calls=calls))
+    raise BadFile(because("trace-without-device-work", file=file, again=again))
+
+
+def _launches_alone(file: str, launches: int, again: Reason, maker: TraceMaker) -> Reason:
+    if maker == "nsight":
+        return because("export-of-launches-alone", file=file, launches=launches, again=again)
+    return because("trace-of-launches-alone", file=file, launches=launches, again=again)

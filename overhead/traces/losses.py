@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from overhead.traces.recording import Recording
-from overhead.traces.spans import Span, Spans, started_between
+from overhead.traces.spans import started_between
 from overhead.traces.trace import DeviceWork, HostCall, TimeRange, union_of_spans
 from overhead.traces.work_times import WorkTimes
 
@@ -22,8 +22,6 @@ MIGRATION = "Memcpy UVM"
 """How the name of a copy of managed memory begins, which no call issues."""
 _ONE_KERNEL = re.compile(r"(cuda|hip|cu)\w*LaunchKernel\w*")
 """Calls that launch exactly one kernel."""
-_COPY_CALL = re.compile(r"(cuda|hip)Memcpy\w*|cuMemcpy\w*")
-"""Also copies that wait."""
 
 
 def with_losses(
@@ -108,7 +106,6 @@ def _calls_with_and_without_work(
     # By the number of a call: how many pieces of work it issued. 0 is no number.
     pieces = Counter(piece.correlation for piece in work if piece.correlation)
     issuing = [call for call in calls if _issues_work(call)]
-    calls_with_work: Spans[HostCall] | None = None  # made where a call has no work
     captures = _captures(calls)
     found = _Halves(lost=[])
     for call in started_between(issuing, begin, end):
@@ -116,19 +113,9 @@ def _calls_with_and_without_work(
         # Such a call launches one kernel. More of its number belong to other, unknown calls.
         if has_work and pieces[call.correlation] > 1 and _ONE_KERNEL.fullmatch(call.name):
             found.shared += pieces[call.correlation] - 1
-        if not has_work:
-            # A launch into a graph that is captured does not run. And of two launches of which one
-            # lies inside the other, both are the same launch, and only one has the work's number.
-            if calls_with_work is None:
-                calls_with_work = Spans(
-                    Span(each.thread, each.start, each.end, each)
-                    for each in issuing
-                    if each.correlation in pieces
-                )
-            is_captured = _lies_in(call.start, captures)
-            same_launch = calls_with_work.within(call.thread, call.start, call.end)
-            if is_captured or same_launch is not None:
-                continue
+        # A launch into a graph that is captured does not run.
+        if not has_work and _lies_in(call.start, captures):
+            continue
         is_launch = call.kind == "launch"
         if is_launch:
             found.launches += 1
@@ -143,9 +130,7 @@ def _calls_with_and_without_work(
 
 def _issues_work(call: HostCall) -> bool:
     """Whether a call is one that launches, copies or fills; a copy may wait too."""
-    if call.kind in ("launch", "copy", "set"):
-        return True
-    return _COPY_CALL.fullmatch(call.name) is not None
+    return call.copies or call.kind in ("launch", "set")
 
 
 def _lies_in(moment: float, ranges: Iterable[TimeRange]) -> bool:

@@ -18,7 +18,6 @@ from overhead.traces.assembly import TraceSource, assemble
 from overhead.traces.events import EventKind, TraceEvent
 from overhead.traces.marks import kind_of_range
 from overhead.traces.nsys_queries import (
-    COLUMNS_OF_TABLE,
     GPU_NAME,
     KIND_OF_TABLE,
     NOT_READ,
@@ -29,6 +28,7 @@ from overhead.traces.nsys_queries import (
     rows_query,
 )
 from overhead.traces.nsys_report import exported_report
+from overhead.traces.nsys_waits import columns_of, waits_of_calls
 from overhead.traces.other_files import other_database
 from overhead.traces.processes import (
     ProcessId,
@@ -182,6 +182,7 @@ def _read_database(path: Path, choice: str) -> _Database:
         texts = _texts(base)
         for table in columns:
             _add_rows(found, base, table, columns[table], process, texts)
+        found.events += waits_of_calls(base, tables, process, _MOST_ROWS - len(found.events))
         return found
 
 
@@ -195,7 +196,7 @@ def _columns(base: sqlite3.Connection, tables: Collection[str]) -> dict[str, set
     for table in KIND_OF_TABLE:
         if table not in tables:
             continue
-        names = {name for (name,) in base.execute(COLUMNS_OF_TABLE, (table,)).fetchall()}
+        names = columns_of(base, table)
         if {"start", "end"} <= names:
             columns[table] = names
     return columns
@@ -228,7 +229,8 @@ def _gpu(base: sqlite3.Connection, tables: Collection[str]) -> str:
     # Only a name is lost where the table has other columns.
     with contextlib.suppress(sqlite3.OperationalError):
         row = base.execute(GPU_NAME).fetchone()
-        return str(row[0])[:200] if row else ""
+        # A device may have no name.
+        return str(row[0] or "")[:200] if row else ""
     return ""
 
 
@@ -294,7 +296,8 @@ def _add_rows(
     for name, start, end, device, track, correlation in base.execute(
         rows_query(table, columns), (process,)
     ):
-        if start is None or end is None:
+        begin_ns, end_ns = _as_number(start), _as_number(end)
+        if begin_ns is None or end_ns is None:
             found.unreadable += 1
             continue
         if name not in named:
@@ -312,13 +315,22 @@ def _add_rows(
         event = TraceEvent(
             kind=kind,
             name=own_name,
-            start=float(start),
-            end=float(end),
+            start=begin_ns,
+            end=end_ns,
             thread="" if is_work else place,
             stream=place if is_work else "",
-            correlation=int(correlation or 0),
+            correlation=int(_as_number(correlation) or 0),
         )
         found.events.append(event)
+
+
+def _as_number(value: object) -> float | None:
+    """A number of the database, of which a text may stand in any column; None for what is none."""
+    if isinstance(value, int | float):
+        return float(value)
+    with contextlib.suppress(TypeError, ValueError):
+        return float(str(value))
+    return None
 
 
 def _name_and_kind(text: str, kind: EventKind) -> tuple[str, EventKind]:

@@ -62,6 +62,46 @@ process.
 PROCESS_NAMES = f"SELECT {_PROCESS.format('globalPid')}, name FROM PROCESSES"
 
 
+WAITS = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
+RECORDED_EVENTS = "CUPTI_ACTIVITY_KIND_CUDA_EVENT"
+"""For what each call waits, and which call recorded each event of CUDA. Many databases have
+neither.
+"""
+
+
+def waits_query(columns: Collection[str]) -> str:
+    """What the calls of one process (the parameter) wait for, times in ns, number of the
+    call, kind of wait, context, stream and event.
+    """
+    asked = (
+        "SELECT {start}, {end}, {correlationId}, {syncType}, {contextId}, {streamId}, {eventId}"
+        f" FROM {WAITS} WHERE (?1 IS NULL OR coalesce({{process}}, ?1) = ?1)"
+    )
+    return _asked(asked, columns)
+
+
+def recorded_events_query(columns: Collection[str]) -> str:
+    """Of one process (the parameter) the events that calls record in a stream: event, number of the
+    call, context and stream.
+    """
+    asked = (
+        "SELECT {eventId}, {correlationId}, {contextId}, {streamId}"
+        f" FROM {RECORDED_EVENTS} WHERE (?1 IS NULL OR coalesce({{process}}, ?1) = ?1)"
+    )
+    return _asked(asked, columns)
+
+
+def contexts_query(table: str, columns: Collection[str]) -> str:
+    """The contexts in which device work of one process (the parameter) ran, and their devices.
+    Waits name the context; the device beside it is 0 whatever it is.
+    """
+    asked = (
+        f"SELECT DISTINCT {{contextId}}, {{deviceId}} FROM {table}"
+        " WHERE (?1 IS NULL OR coalesce({process}, ?1) = ?1) LIMIT 1000"
+    )
+    return _asked(asked, columns)
+
+
 def busy_query(table: str, columns: Collection[str]) -> str:
     """By process how long its rows of device work take together, ns; at least 1 for each row."""
     process, start, end = _asked("{process}, {start}, {end}", columns).split(", ")
@@ -100,6 +140,7 @@ _COLUMNS = (
     "start",
     "end",
     "deviceId",
+    "contextId",
     "streamId",
     "correlationId",
     "globalTid",
@@ -113,5 +154,7 @@ _COLUMNS = (
     "copyKind",
     "srcKind",
     "dstKind",
+    "syncType",
+    "eventId",
 )
 """All columns that a query asks for."""

@@ -20,6 +20,17 @@ _TAR_AT = 257
 """Where the word ``ustar`` stands in a tar archive."""
 _FIRST = 200
 """Within so many bytes a page or a message of XPlane tells its kind."""
+_COLUMNS = (
+    b"Kernel_Name",
+    b"Kernel Name",
+    b"KernelName",
+    b"Total Time",
+    b"Time (%)",
+    b"Duration (ns)",
+    b"Correlation_Id",
+    b"BeginNs",
+)
+"""Columns of the tables that profilers write as text, one or more of them."""
 _MOST_KEYS = 200
 """Most characters of the keys of an unknown file that a sentence names."""
 
@@ -99,8 +110,9 @@ def _is_pickle(path: Path, sample: bytes | bytearray) -> bool:
 def _is_table(path: Path, sample: bytes | bytearray) -> bool:
     """A table as text: rows of values with commas, such as rocprof's and nsys stats' CSV."""
     first_line = sample.partition(b"\n")[0]
-    words = (b"Kernel_Name", b"KernelName", b"Total Time", b"Correlation_Id", b"BeginNs")
-    return first_line[:1] not in (b"{", b"[") and any(word in first_line for word in words)
+    if first_line[:1] in (b"{", b"["):
+        return False
+    return any(column in first_line for column in _COLUMNS)
 
 
 def _is_binary(path: Path, sample: bytes | bytearray) -> bool:
@@ -150,6 +162,10 @@ _BY_JSON = (
     OtherFile(because("file-is-nsys-json"), _holds(b'"TraceProcessEvent"')),
     OtherFile(because("file-is-nsys-json"), _holds(b'"CudaEvent"')),
     OtherFile(because("file-is-nsys-json"), _holds(b'"NvtxEvent"')),
+    OtherFile(because("file-is-nsys-json"), _holds(b'"Type"', b'"id"')),
+    # So py-spy, rbspy and others export what they have sampled.
+    OtherFile(because("file-is-profile-of-functions"), _holds(b"speedscope.app")),
+    OtherFile(because("file-is-trtexec"), _holds(b'"averageMs"')),
 )
 """JSON that is no trace of Chrome's format."""
 _OF_LISTS = re.compile(rb"\s*\[\s*\[\s*(?:-?\d|\])")
@@ -172,6 +188,11 @@ _BY_FOREIGN_EVENTS = (
     OtherFile(because("file-is-xprof"), _holds(b'"/device:')),
     OtherFile(because("file-is-tensorflow"), _holds(b'"cat":"Op"')),
     OtherFile(because("file-is-tensorflow"), _holds(b'"cat": "Op"')),
+    OtherFile(because("file-is-onnx-runtime"), _holds(b'"model_loading_')),
+    OtherFile(because("file-is-onnx-runtime"), _holds(b"ExecutionProvider")),
+    # So VizTracer writes what Python ran.
+    OtherFile(because("file-is-profile-of-functions"), _holds(b'"viztracer_metadata"')),
+    OtherFile(because("file-is-profile-of-functions"), _holds(b'"FEE"')),
     OtherFile(because("file-is-browser"), _holds(b"devtools.timeline")),
     OtherFile(because("file-is-browser"), _holds(b"disabled-by-default-")),
 )

@@ -24,7 +24,7 @@ an update after every fourth step. Chosen, not measured.
 """
 
 
-class StepTime(NamedTuple):
+class StepLength(NamedTuple):
     """How long a step takes beside the steps around it. ``on_host``: from its start to its end on
     the host, without its waits; ``whole``: until its device work has ended, from the end of that of
     the step before.
@@ -34,7 +34,7 @@ class StepTime(NamedTuple):
     whole: float
 
 
-def step_times(steps: Sequence[StepTrace]) -> list[StepTime]:
+def step_times(steps: Sequence[StepTrace]) -> list[StepLength]:
     """How long each step takes. Steps are in order."""
     times = []
     ended = -math.inf
@@ -43,7 +43,7 @@ def step_times(steps: Sequence[StepTrace]) -> list[StepTime]:
         # The device may work on something from before the first step.
         begin = max(step.start, ended, min(step.busy_before, own_end))
         waits_ns = sum(call.no_work for call in step.calls)
-        times.append(StepTime(step.end - step.start - waits_ns, max(0.0, own_end - begin)))
+        times.append(StepLength(step.end - step.start - waits_ns, max(0.0, own_end - begin)))
         ended = max(ended, own_end)
     return times
 

@@ -6,7 +6,10 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
 from overhead.traces.events import EventKind, TraceEvent
+from overhead.traces.nested_calls import outermost_calls
 from overhead.traces.processes import (
     ProcessId,
     ProcessTime,
@@ -120,6 +123,25 @@ class SortedEvents:
             else:
                 kept = [event for event in events if event.process == process]
             self.by_kind[kind] = kept
+
+    def keep_outermost_calls(self) -> None:
+        """Keep of calls inside each other the outermost one, as which they count. Device work and
+        waits get its number.
+        """
+        calls = self.of(EventKind.CALL)
+        kept, numbers = outermost_calls(calls)
+        if len(kept) == len(calls):
+            return
+        self.by_kind[EventKind.CALL] = kept
+        for kind in (EventKind.WORK, EventKind.SYNC):
+            events = []
+            for event in self.of(kind):
+                number = numbers.get(event.correlation, event.correlation)
+                record = numbers.get(event.record, event.record)
+                if (number, record) != (event.correlation, event.record):
+                    event = msgspec.structs.replace(event, correlation=number, record=record)
+                events.append(event)
+            self.by_kind[kind] = events
 
     def rounded_ns(self, unit_ns: float, begin_ns: float) -> float:
         """The rounding of a time in the file, ns, whose times are floats in units of ``unit_ns``.

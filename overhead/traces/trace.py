@@ -30,6 +30,9 @@ TimeRange = tuple[float, float]
 _TO_PAGEABLE = re.compile(r"Memcpy DtoH.*-> Pageable", re.I)
 """A copy into pageable memory blocks its call, also without a synchronisation after it."""
 _FROM_PAGEABLE = re.compile(r"Memcpy HtoD.*Pageable ->", re.I)
+_COPY_CALL = re.compile(r"(cuda|hip|cu)Memcpy\w*")
+"""Calls that copy, also those that wait until the copy is done."""
+_WAITS_FOR_STREAM = re.compile(r"(cuda|hip|cu)StreamSynchronize\w*")
 _STAGED_NS = 10_000.0
 """A copy from pageable memory blocks its call too, unless it is so short that CUDA stages it: 64
 KiB.
@@ -123,8 +126,18 @@ class HostCall(Struct, frozen=True, gc=False):
         """
         return self.end - self.start if self.blocked > 0 else self.queue_full
 
+    @property
+    def copies(self) -> bool:
+        """Whether it copies; it may wait too."""
+        return self.kind == "copy" or _is_copy_call(self.name)
+
 
 # Of a million pieces of work only some hundred have different names.
+@functools.lru_cache(maxsize=10_000)
+def _is_copy_call(name: str) -> bool:
+    return _COPY_CALL.fullmatch(name) is not None
+
+
 @functools.lru_cache(maxsize=100_000)
 def _is_from_pageable(name: str) -> bool:
     return _FROM_PAGEABLE.search(name) is not None
@@ -235,13 +248,18 @@ class StepTrace:
         """Calls that wait for the device, by start: waits, and copies whose call returns when the
         copy is done.
 
-        A copy to the host and the wait for it within one operation are one synchronisation: PyTorch
-        reads a value by a copy that does not wait, and a wait after it.
+        A copy and the wait for it within one operation are one synchronisation: PyTorch reads a
+        value by a copy that does not wait, and a wait after it. So are they outside of operations,
+        if the wait for a stream is the next call after the copy.
         """
         waits: list[HostCall] = []
+        # By thread its last call.
+        last: dict[str, HostCall] = {}
         for call in self.calls:
+            before = last.get(call.thread)
+            last[call.thread] = call
             if call.kind == "synchronisation":
-                if waits and _is_copy_before(waits[-1], call):
+                if waits and _is_copy_before(waits[-1], call, before):
                     call = _with_copy(call, waits.pop())
                 waits.append(call)
             elif call.kind == "copy" and self._blocks(call):
@@ -264,17 +282,23 @@ class StepTrace:
         return any(work.blocks for work in self.by_correlation.get(copy.correlation, ()))
 
     def count(self, kind: CallKind) -> int:
-        """How many calls of this kind the step makes."""
+        """How many calls of this kind the step makes. A copy that waits counts as both: as a copy
+        and as a synchronisation.
+        """
         if kind == "synchronisation":
             return len(self.synchronisations)
+        if kind == "copy":
+            return len([call for call in self.calls if call.copies])
         return len([call for call in self.calls if call.kind == kind])
 
 
-def _is_copy_before(earlier: HostCall, wait: HostCall) -> bool:
-    """Whether a wait follows this copy in the same operation."""
-    if earlier.kind != "copy" or wait.operation is None:
+def _is_copy_before(earlier: HostCall, wait: HostCall, before: HostCall | None) -> bool:
+    """Whether a wait is for this copy. ``before``: the call before the wait in its thread."""
+    if earlier.kind != "copy" or earlier.operation is not wait.operation:
         return False
-    return earlier.operation is wait.operation
+    if wait.operation is not None:
+        return True
+    return before is earlier and _WAITS_FOR_STREAM.fullmatch(wait.name) is not None
 
 
 def _with_copy(wait: HostCall, copy: HostCall) -> HostCall:

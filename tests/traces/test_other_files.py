@@ -19,6 +19,7 @@ import pytest
 
 from overhead.cli import main
 from overhead.errors import BadFile
+from overhead.explaining.trace_file import explain_traces
 from overhead.results import codes_of
 from overhead.traces.formats import read_trace_file
 from tests.traces.test_trace_faults import Program, explained, said, usual
@@ -73,8 +74,12 @@ CONTENTS = {
     "file-is-memory-snapshot": b'{"segments": [], "device_traces": []}',
     "file-is-memory-timeline": b"[[-1, 1, 37888, 7], [-1, 1, 512, 7]]",
     "file-is-nsys-json": b'{"data": ["x"]}\n{"Type": 48, "CudaEvent": {}}\n',
+    "file-is-profile-of-functions": b'{"$schema": "https://www.speedscope.app/x", "profiles": []}',
+    "file-is-trtexec": b'[{"count": 100}, {"name": "conv1", "averageMs": 0.01}]',
+    "file-is-onnx-runtime": chrome(cat="Session", name="model_loading_uri"),
     "json-is-no-trace": b"{}",
     "json-has-other-keys": b'{"aten::add": []}',
+    "json-nested-too-deep": b'{"traceEvents":' + 100_000 * b'{"a":',
     "json-without-events": b'{"traceEvents": []}',
     "file-is-text": b"a text",
     "file-is-explanation": b'{"format": "overhead-explain", "version": 1}',
@@ -151,6 +156,13 @@ def test_a_damaged_database_is_refused(tmp_path: Path) -> None:
     assert code_of_refusal(path) == "database-is-damaged"
 
 
+@pytest.mark.parametrize("end", [b"garbage", b"\x1f\x8b\x08\x00garbage garbage garbage"])
+def test_a_damaged_packed_file_is_refused(end: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    path.write_bytes(gzip.compress(b"[") + end)
+    assert code_of_refusal(path) == "packed-file-is-damaged"
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="a program of the shell")
 @pytest.mark.parametrize("works", [True, False])
 def test_a_report_is_exported_where_nsys_is_installed(
@@ -213,7 +225,95 @@ def test_device_work_that_is_not_read_is_said(tmp_path: Path) -> None:
         program.span("mtia_ccp_events", "dma", start=start + 100, length_us=50, pid=9)
     found = explained(tmp_path, program.events)
     assert said(found)["other-device-not-read"].values["category"] == "mtia_ccp_events"
-    assert "processor-only" not in said(found)
+    of_a_processor = {"processor-only", "no-device-work-to-see", "kernels-inside-operations"}
+    assert not of_a_processor & set(said(found))
+    # What its calls do is not known, which is not the same as none.
+    counts = found.per_step
+    for count in (counts.launches, counts.copies, counts.synchronisations):
+        assert count.value is None
+        assert codes_of(count.reason) == {"calls-of-other-device"}
+
+
+def test_ranges_of_nsight_alone_say_how_to_record_calls_of_cuda(tmp_path: Path) -> None:
+    drop = ["DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL", "DROP TABLE CUPTI_ACTIVITY_KIND_RUNTIME"]
+    found = explain_traces([nsys(tmp_path / "t.sqlite", usual(), *drop)])
+    assert "record-cuda-too" in said(found)
+
+
+@pytest.mark.parametrize(
+    ("statements", "codes"),
+    [
+        (
+            ["CUPTI_ACTIVITY_KIND_KERNEL", "NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_RUNTIME"],
+            {"trace-without-device-work"},
+        ),
+        (["CUPTI_ACTIVITY_KIND_KERNEL"], {"export-of-launches-alone"}),
+        (["CUPTI_ACTIVITY_KIND_RUNTIME"], {"trace-of-one-half"}),
+    ],
+)
+def test_a_half_of_an_export_gets_advice_for_nsight(
+    statements: Sequence[str], codes: set[str], tmp_path: Path
+) -> None:
+    path = nsys(tmp_path / "t.sqlite", usual(), *[f"DELETE FROM {table}" for table in statements])
+    with pytest.raises(BadFile) as refused:
+        read_trace_file(path)
+    found = codes_of(refused.value.why)
+    assert found >= {*codes, "record-with-nsight"}
+    assert "record-with-pytorch" not in found
+
+
+def test_texts_in_columns_of_numbers_cost_their_rows_alone(tmp_path: Path) -> None:
+    changes = [
+        "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = CAST(start AS TEXT)",
+        "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = 'abc' WHERE rowid = 9",
+        "UPDATE NVTX_EVENTS SET end = 'soon' WHERE rowid = 9",
+        "UPDATE TARGET_INFO_GPU SET name = NULL",
+    ]
+    path = nsys(tmp_path / "t.sqlite", usual(), *changes)
+    trace = read_trace_file(path)
+    assert (trace.recording.unreadable, trace.device) == (2, "a device")
+    assert len(trace.work) == 59
+
+
+def test_a_field_of_another_kind_costs_not_the_events(tmp_path: Path) -> None:
+    path = kineto(tmp_path / "t.json", usual(), deviceProperties="x", distributedInfo=[7])
+    assert len(read_trace_file(path).steps) == 6
+    path = kineto(tmp_path / "t.json", usual(), deviceProperties=[7, {"name": "a"}])
+    assert read_trace_file(path).device == "a"
+
+
+@pytest.mark.parametrize("half", [chr(0xD800), chr(0xDC80)])
+def test_names_with_half_a_character_are_read(half: str, tmp_path: Path) -> None:
+    """Python writes so the bytes of a path that are no text."""
+    events = [event | {"name": f"{event['name']} {half}"} for event in usual(wait=False)]
+    trace = read_trace_file(kineto(tmp_path / "t.json", events))
+    assert (trace.recording.unreadable, trace.recording.mended) == (0, len(events))
+    assert len(trace.work) == 60
+
+
+def test_an_event_that_is_nested_without_an_end_costs_itself_alone(tmp_path: Path) -> None:
+    path = kineto(tmp_path / "t.json", usual())
+    deep = 100_000 * "[" + 100_000 * "]"
+    path.write_text(path.read_text().replace('"args": {}', f'"args": {{"a": {deep}}}', 1))
+    trace = read_trace_file(path)
+    assert (len(trace.steps), trace.recording.unreadable) == (6, 1)
+
+
+@pytest.mark.parametrize("option", ["--out", "--html", "--chrome"])
+@pytest.mark.parametrize("folder", [".", "/", ".."])
+def test_a_folder_is_no_output(
+    option: str, folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = kineto(tmp_path / "t.json", usual())
+    assert main(["explain", "--trace", str(path), option, folder]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_step_beside_a_trace_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As by ``--json FILE``: that option takes no file."""
+    path = kineto(tmp_path / "t.json", usual())
+    assert main(["explain", "--trace", str(path), "--json", "x.json"]) == 2
+    assert "x.json" in capsys.readouterr().err
 
 
 def test_a_trace_of_counters_is_refused(tmp_path: Path) -> None:

@@ -1035,7 +1035,10 @@ def test_half_of_a_trace_is_refused_with_what_to_record(tmp_path: Path) -> None:
     with pytest.raises(BadFile) as refused:
         explained(tmp_path, without_work)
     file = str(tmp_path / "t.json")
-    assert refused.value.why == because("trace-of-launches-alone", file=file, launches=60)
+    again = because("record-with-pytorch")
+    assert refused.value.why == because(
+        "trace-of-launches-alone", file=file, launches=60, again=again
+    )
 
 
 def test_a_database_without_the_table_of_gpus_is_read(tmp_path: Path) -> None:

@@ -401,7 +401,7 @@ def test_a_database_runs_no_view_and_no_long_query(
     ]
     with pytest.raises(BadFile) as refused:
         explain_traces([nsys(tmp_path / "view", events_of(HOST_BOUND), *view)])
-    assert codes_of(refused.value.why) == {"trace-of-launches-alone"}
+    assert codes_of(refused.value.why) == {"export-of-launches-alone", "record-with-nsight"}
     wrong = [
         "DROP TABLE CUPTI_ACTIVITY_KIND_RUNTIME",
         "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (a TEXT)",

@@ -7,6 +7,7 @@ TEMPLATES = {
     "not-in-a-trace": "a trace does not show this time",
     "no-step-was-profiled": "no step was profiled",
     "no-work-on-a-device": "no work on a GPU was seen",
+    "calls-of-other-device": "the device work of the category {category:plain 60} is not read",
     "no-time-measured": "no time was measured",
     "from-pageable-memory": "{what} from pageable memory",
     # Whether an alternative computes the same.

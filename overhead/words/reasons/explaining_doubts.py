@@ -156,6 +156,10 @@ TEMPLATES = {
         "If the program uses a device, record it too: ProfilerActivity.CUDA, or the activity of"
         " that device."
     ),
+    "record-cuda-too": (
+        "No call of CUDA was recorded. If the program uses a GPU, record that too: nsys profile"
+        " --trace cuda,nvtx."
+    ),
     "several-devices": (
         "{devices} devices take part. The verdict is about device {device:plain 30}, which works"
         " longest: {busy:percent} of a step."

@@ -22,6 +22,7 @@ TEMPLATES = {
     "file-is-tar": "a tar archive; unpack it (tar -xf) and name the trace files in it",
     "file-is-zip": "a zip archive; unpack it (unzip) and name the trace files in it",
     "file-is-packed": "packed, and not with gzip; unpack it (such as xz -d, bzip2 -d, zstd -d)",
+    "packed-file-is-damaged": "packed by gzip, and damaged ({message}); copy or make it again",
     "file-is-page": "a web page (HTML or XML), not a trace; download the trace itself",
     "file-is-xplane": "a trace of XProf (JAX or TensorFlow, XPlane); " + _JAX,
     "file-is-nsight-compute": (
@@ -70,9 +71,22 @@ TEMPLATES = {
         "JSON of Nsight Systems; export the report as SQLite: nsys export --type sqlite"
         " REPORT.nsys-rep"
     ),
+    "file-is-profile-of-functions": (
+        "a profile of the functions of a program (such as of py-spy or VizTracer); it has no"
+        " launches. To explain a step, " + _RECORD
+    ),
+    "file-is-trtexec": (
+        "times of layers, as trtexec of TensorRT exports them; they have no launches. To explain"
+        " a step: nsys profile --trace cuda,nvtx, and nsys export --type sqlite"
+    ),
     "json-is-no-trace": "JSON that is no trace: it has no events; to explain a step, " + _RECORD,
     "json-has-other-keys": (
-        "JSON that is no trace: it has {keys}, and no traceEvents; to explain a step, " + _RECORD
+        "JSON that is no trace: it has {keys}, and no list of traceEvents; to explain a step, "
+        + _RECORD
+    ),
+    "json-nested-too-deep": (
+        "JSON with lists or objects inside each other without an end, so no trace of a profiler;"
+        " to explain a step, " + _RECORD
     ),
     "json-without-events": "a trace without any event; record it again",
     "json-broken": (
@@ -93,6 +107,10 @@ TEMPLATES = {
     ),
     "file-is-xprof": "a trace of JAX or TensorFlow (XProf), not of PyTorch; " + _JAX,
     "file-is-tensorflow": "a timeline of TensorFlow, not of PyTorch; " + _JAX,
+    "file-is-onnx-runtime": (
+        "a profile of ONNX Runtime, which has no launches; record the program with nsys profile"
+        " --trace cuda,nvtx, and nsys export --type sqlite"
+    ),
     "file-is-browser": "a trace of a web browser, not of PyTorch; to explain a step, " + _RECORD,
     "events-without-categories": (
         "not a trace of PyTorch: its events have no categories; to explain a step, " + _RECORD

@@ -241,11 +241,20 @@ TEMPLATES = {
         " recording, and the last one at {last_s:.6f} s"
     ),
     # Why a file of a trace is not enough.
-    "trace-of-one-half": "{file}: this trace has no device work that a call launched: {why}",
+    "trace-of-one-half": (
+        "{file}: this trace has no device work that a call launched: {why}; {again}"
+    ),
     "calls-not-recorded": "its calls were not recorded",
+    "record-with-pytorch": "record both (ProfilerActivity.CPU and ProfilerActivity.CUDA)",
+    "record-with-nsight": (
+        "record the program with nsys profile --trace cuda,nvtx, and nsys export --type sqlite"
+    ),
     "trace-of-launches-alone": (
-        "{file}: this trace has {launches:,} launches and no device work; record both"
-        " (ProfilerActivity.CPU and ProfilerActivity.CUDA; nsys profile --trace cuda,nvtx)"
+        "{file}: this trace has {launches:,} launches and no device work; {again}"
+    ),
+    "export-of-launches-alone": (
+        "{file}: an export of Nsight Systems with {launches:,} launches and no kernels or copies,"
+        " such as of a release that is older than the driver; {again}"
     ),
     "trace-of-profiler-range": (
         "{file}: a trace of CUPTI's counters (cuda_profiler_range), which has no times of kernels;"
@@ -257,7 +266,6 @@ TEMPLATES = {
     ),
     "trace-without-device-work": (
         "{file}: this trace has no device work that a call launched, and no operations of the CPU"
-        " in its steps; record both (ProfilerActivity.CPU and ProfilerActivity.CUDA; nsys profile"
-        " --trace cuda,nvtx)"
+        " in its steps; {again}"
     ),
 }

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from overhead.explaining.host_work import HostTimes, HostWork, moments_of
 from overhead.results import Reason, because, together
 from overhead.traces.doubts import working_threads
-from overhead.traces.marks import LOADER
+from overhead.traces.marks import LOADER, WORKERS
 from overhead.traces.trace import StepTrace, Trace, union_of_spans
 
 _LEAST_SHARE = 0.02
@@ -48,7 +48,9 @@ class CallPlace:
 @dataclass(frozen=True)
 class HostPlaces:
     """The host's work in a mean step: in operations that launch, copy or fill; in other operations;
-    in a DataLoader's ``next``; and between operations. Together they are all of it.
+    in a DataLoader's ``next``, alone or waiting for its workers; in ranges, outside of the
+    operations that these hold; and between operations, as in the table of operations. Together
+    they are all of it.
     ``has_operations``: whether the trace names any.
 
     ``calls``: those of the runtime by name, the longest together first, wherever they are made.
@@ -58,6 +60,8 @@ class HostPlaces:
     other_ns: float
     loading_ns: float
     between_ns: float
+    ranges_ns: float = 0.0
+    workers_ns: float = 0.0
     calls: Sequence[CallPlace] = ()
     has_operations: bool = True
 
@@ -69,6 +73,8 @@ class HostPlaces:
             "other": self.other_ns,
             "loading": self.loading_ns,
             "between": self.between_ns,
+            "ranges": self.ranges_ns,
+            "workers": self.workers_ns,
         }
 
     @property
@@ -79,7 +85,7 @@ class HostPlaces:
 
 def host_places(trace: Trace, host: HostTimes, opened: Sequence[str] = ()) -> HostPlaces:
     """Where the host's time goes in a mean step of the trace. ``opened``: the names of ranges that
-    are replaced by what runs in them; what is left of them is between operations.
+    are replaced by what runs in them.
     """
     sums: dict[str, float] = defaultdict(float)
     ns_by_call: dict[str, float] = defaultdict(float)
@@ -106,6 +112,8 @@ def host_places(trace: Trace, host: HostTimes, opened: Sequence[str] = ()) -> Ho
         other_ns=sums["other"] / steps,
         loading_ns=sums["loading"] / steps,
         between_ns=sums["between"] / steps,
+        ranges_ns=sums["ranges"] / steps,
+        workers_ns=sums["workers"] / steps,
         calls=sorted(calls, key=_ns_of, reverse=True),
         has_operations=any(step.operations for step in trace.steps),
     )
@@ -124,12 +132,14 @@ def _parts(step: StepTrace, work: HostWork, opened: Sequence[str]) -> Iterator[t
     ):
         yield "between", before_ns
         place = "other"
-        if operation.name.startswith(LOADER):
+        if operation.name.startswith(WORKERS):
+            place = "workers"
+        elif operation.name.startswith(LOADER):
             place = "loading"
         elif id(operation) in issuing:
             place = "launching"
         elif operation.name in opened:
-            place = "between"
+            place = "ranges"
         yield place, inside_ns
     yield "between", max(0.0, rest_ns)
 
@@ -168,7 +178,10 @@ def places_reasons(places: HostPlaces, *, has_device: bool) -> list[Reason]:
     between = because("host-time-between-operations", **values_of["between"])
     if places.between_ns >= _MUCH_BETWEEN * whole_ns:
         between = because("host-time-in-unnamed-code", **values_of["between"])
-    in_order = sorted([launching, other, loading, between], key=_share_of, reverse=True)
+    ranges = because("host-time-in-ranges", **values_of["ranges"])
+    workers = because("host-time-waiting-for-workers", **values_of["workers"])
+    each = [launching, other, loading, between, ranges, workers]
+    in_order = sorted(each, key=_share_of, reverse=True)
     parts = [part for part in in_order if _share_of(part) >= _LEAST_SHARE]
     reasons: list[Reason] = []
     # All of it at one place is said by the operations.

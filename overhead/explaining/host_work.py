@@ -13,7 +13,7 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -24,6 +24,7 @@ from overhead.explaining import record
 from overhead.explaining.record import BETWEEN, missing
 from overhead.results import Figure, Why, because
 from overhead.traces.doubts import working_threads
+from overhead.traces.earlier_work import own_wait_ns
 from overhead.traces.trace import (
     NO_SITE,
     CallKind,
@@ -534,36 +535,50 @@ def _key(operation: HostOperation) -> _Key:
     return operation.name, operation.site
 
 
+@dataclass
+class _WaitSums:
+    """The waits of one row: how many calls, how long they wait, and how long of this each of the
+    calls of the runtime that they consist of, by its name.
+    """
+
+    calls: int = 0
+    blocked_ns: float = 0.0
+    ns_by_call: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+
 def synchronisation_rows(trace: Trace) -> list[record.SynchronisationRow]:
     """The rows of the table of synchronisations, calls that wait for the device: how many a step
     makes, and how long they block it. A row has those of one name and line; the one that blocks
     longest comes first.
+
+    A copy and the wait for it are one, which has the name of the call that waits longer.
     """
-    # By name, whether it uploads from pageable memory, and line: how long each such call waited for
-    # the device, ns.
-    blocked: dict[tuple[str, bool, CallSite], list[float]] = defaultdict(list)
+    # By the operation, the calls, whether it uploads from pageable memory, and the line.
+    sums: dict[tuple[str, str, str, bool, CallSite], _WaitSums] = defaultdict(_WaitSums)
     for step in trace.steps:
         for call in step.synchronisations:
-            name = call.name
-            if call.operation is not None:
-                name = f"{call.operation.name}, {call.name}"
+            operation = call.operation.name if call.operation is not None else ""
             # An upload from pageable memory is told apart: pinned memory would avoid its wait. Work
             # and the call that issued it have the same ``correlation``, a number.
             issued = step.by_correlation.get(call.correlation, ())
             is_pageable = any(work.uploads_pageable for work in issued)
-            blocked_ns = call.blocked
-            # A wait for work from before the first step is no time of the steps.
-            if step is trace.steps[0]:
-                blocked_ns = min(blocked_ns, _after(step.busy_before, call))
-            blocked[name, is_pageable, call.site].append(blocked_ns)
+            row_sums = sums[operation, call.copy, call.name, is_pageable, call.site]
+            row_sums.calls += 1
+            row_sums.blocked_ns += own_wait_ns(step, call)
+            if call.copy:
+                row_sums.ns_by_call[call.copy] += call.copy_blocked
+            row_sums.ns_by_call[call.name] += call.blocked - call.copy_blocked
 
     # Sums over all steps, divided by the steps.
     steps = len(trace.steps)
     rows = []
-    for (name, is_pageable, site), times in blocked.items():
+    for (operation, _, _, is_pageable, site), row_sums in sums.items():
+        name = max(row_sums.ns_by_call, key=row_sums.ns_by_call.__getitem__)
+        if operation:
+            name = f"{operation}, {name}"
         what = because("from-pageable-memory", what=name) if is_pageable else name
-        count = len(times) / steps
-        blocked_ns = sum(times) / steps
+        count = row_sums.calls / steps
+        blocked_ns = row_sums.blocked_ns / steps
         rows.append(
             record.SynchronisationRow(what=what, count=count, blocked_ns=blocked_ns, site=site)
         )

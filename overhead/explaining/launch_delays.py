@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from overhead.explaining.record import KindOfLaunch, LatencyOfKind, LaunchDelays
 from overhead.reading.plain_text import plain
@@ -26,6 +26,10 @@ _FEWEST = 5
 """So many launches must find the device idle before a latency is told. Chosen, not measured; fewer
 are often those after a pause, which take longer than others.
 """
+_MOSTLY_THE_CALL = 0.9
+"""The call is what a latency consists of, if it takes such a share of it. Chosen, not measured."""
+_SLOW_CALL_NS = 15_000.0
+"""A shorter latency is usual. Chosen: after a wait of 10 ms a call takes 37 µs, else 5 to 8."""
 _LONG_TIMES, _LONG_NS = 10, 100_000.0
 """The longest latency is named if it is so many times the median, and so many ns, or more: a kernel
 loads so long. Chosen, not measured; lower values would name usual latencies too.
@@ -75,6 +79,7 @@ class LaunchDelay(Struct, frozen=True, gc=False):
     call: str
     kind: KindOfLaunch
     found: Found
+    call_ns: float = 0.0
 
     @property
     def latency(self) -> float:
@@ -92,7 +97,11 @@ def launch_delays(trace: Trace) -> list[LaunchDelay]:
         for call in step.calls:
             issued = step.issued_by(call)
             if issued:
-                delays.append(_delay_of(call, issued))
+                delay = _delay_of(call, issued)
+                if call.start < step.unrecorded_until:
+                    # Also what is queued behind work of the step waits for what is not recorded.
+                    delay = structs.replace(delay, found="unsure")
+                delays.append(delay)
     return delays
 
 
@@ -114,6 +123,7 @@ def _delay_of(call: HostCall, issued: Sequence[DeviceWork]) -> LaunchDelay:
         call=call.name,
         kind=_kind_of(call.name, work.name),
         found=_found_by(call, work),
+        call_ns=call.end - call.start,
     )
 
 
@@ -175,6 +185,7 @@ def summed_up(delays: Sequence[LaunchDelay], clocks: Clocks) -> LaunchDelays | N
         low_ns=None if reason else latency.low_ns,
         high_ns=None if reason else latency.high_ns,
         reason=reason,
+        call_ns=_median([delay.call_ns for delay in kernels if delay.found == "idle"]),
         clocks=clocks.agreement,
         queued=len(queued),
         queued_ns=_median([delay.delay for delay in queued]),
@@ -324,9 +335,12 @@ def _latency_reasons(
         launches=delays.launches,
         longest=_longest_latency(each, latency_ns),
     )
+    reasons = [latency]
+    if latency_ns >= _SLOW_CALL_NS and (delays.call_ns or 0.0) >= _MOSTLY_THE_CALL * latency_ns:
+        reasons.append(because("latency-is-the-call", call_ns=delays.call_ns))
     if delays.clocks == "unchecked":
-        return [latency, because("latency-with-unchecked-clocks")]
-    return [latency]
+        reasons.append(because("latency-with-unchecked-clocks"))
+    return reasons
 
 
 def _longest_latency(each: Sequence[LaunchDelay], median_latency_ns: float) -> Why:

@@ -254,7 +254,8 @@ class LaunchDelays(_Part, kw_only=True):
 
     ``found_idle``: launches that found the device idle, first launches of a kernel left out. Their
     delay is the launch latency: ``latency_ns``, ``low_ns``, ``high_ns``, as in ``LatencyOfKind``;
-    None for a ``reason``. ``clocks``: whether the clocks of host and device allow it to be read.
+    None for a ``reason``. ``call_ns``: the median of how long these calls take on the host.
+    ``clocks``: whether the clocks of host and device allow it to be read.
 
     ``queued``: launches that found earlier work of their stream, or of another one for which they
     wait (``queued_behind_others`` of them); ``queued_ns``: the median from the call to the start.
@@ -271,6 +272,7 @@ class LaunchDelays(_Part, kw_only=True):
     low_ns: float | None = None
     high_ns: float | None = None
     reason: Why = ""
+    call_ns: float | None = None
     clocks: ClockAgreement = "unchecked"
     queued: Count = 0
     queued_ns: float | None = None

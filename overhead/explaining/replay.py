@@ -26,7 +26,7 @@ from overhead.explaining.host_work import AS_RECORDED, HostTimes, HostWork
 from overhead.explaining.launch_delays import launch_latencies_ns
 from overhead.results import Why, because
 from overhead.traces.collectives import is_copy
-from overhead.traces.earlier_work import delay_by_earlier_work_ns
+from overhead.traces.earlier_work import delay_by_earlier_work_ns, own_wait_ns
 from overhead.traces.pending_work import QUEUE_DEPTH
 from overhead.traces.spans import start_of
 from overhead.traces.trace import DeviceWork, HostCall, StepTrace, Trace, busiest_ns
@@ -349,6 +349,7 @@ def _each_step(trace: Trace, host: HostTimes, rounds: int) -> list[StepParts]:
         without_ns = step_ns
         if any(action.waits_for for action in actions):
             without_ns = replayed_step_ns(model, rounds, waits=False)
+            without_ns = max(without_ns, min(step_ns, _least_without_waits_ns(step, step_ns, host)))
         parts.append(
             StepParts(
                 step=step_ns,
@@ -358,6 +359,21 @@ def _each_step(trace: Trace, host: HostTimes, rounds: int) -> list[StepParts]:
             )
         )
     return parts
+
+
+def _least_without_waits_ns(step: StepTrace, step_ns: float, host: HostTimes) -> float:
+    """The least that a step can take without its waits, ns. They cannot cost more than the time in
+    which the device is idle: streams that did not work side by side may not be able to. As it was
+    recorded, no wait costs more than it lasts; without the profiler it may last longer.
+    """
+    device_ns = busiest_ns(step.device)
+    if host != AS_RECORDED:
+        return device_ns
+    waits_ns = 0.0
+    for call in step.synchronisations:
+        earlier_ns = call.blocked - own_wait_ns(step, call)
+        waits_ns += call.end - call.start - earlier_ns
+    return max(device_ns, step_ns - waits_ns)
 
 
 def _actions(

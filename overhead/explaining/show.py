@@ -11,7 +11,7 @@ from overhead.explaining.record import NOT_IN_A_TRACE, NOT_MEASURED_MET, Alterna
 from overhead.explaining.steps import steps_reasons
 from overhead.explaining.verdict import resolved_times
 from overhead.reading.plain_text import plain
-from overhead.results import Figure, codes_of
+from overhead.results import Figure, code_of, codes_of
 from overhead.traces.trace import CallSite
 from overhead.words.explaining.alternatives import (
     KIND_LABELS,
@@ -36,6 +36,7 @@ from overhead.words.explaining.step import (
 from overhead.words.explaining.times import (
     QUOTE_THIS,
     device_text,
+    given_text,
     mean_text,
     replay_remark,
     replayed_text,
@@ -170,13 +171,17 @@ def _times_of(explanation: Explanation) -> list[_TimeRow]:
     step = explanation.step
     # The main time is the one to quote, unless its interval is too wide.
     remark_of_main = QUOTE_THIS if resolved_times(step.wall) else ""
+    text_of_main = time_text
+    if code_of(step.wall.rule) == "given-by-step-ms":  # nothing was measured
+        remark_of_main = sentence(step.wall.rule)
+        text_of_main = given_text
     return [
         # ``from_running``: only running the program tells this time, a trace does not.
         # ``may_lack``: an older file has the row without a value.
         _TimeRow(
             "a step with its work done",
             step.wall,
-            time_text,
+            text_of_main,
             from_running=True,
             remark=remark_of_main,
         ),
@@ -197,7 +202,7 @@ def _times_of(explanation: Explanation) -> list[_TimeRow]:
         ),
         _TimeRow("until the step returns (enqueue time)", step.issue, time_text, from_running=True),
         _TimeRow("device time", step.busy, device_text),
-        _TimeRow("as the profile explains it", explanation.replay.replayed, replayed_text),
+        _TimeRow("rebuilt from the profile", explanation.replay.replayed, replayed_text),
     ]
 
 
@@ -432,6 +437,8 @@ def operation_blocks(explanation: Explanation) -> Iterator[Part]:
     what = "call" if explanation.calls else "operation"
     # ``or 1.0``: no division by 0 where no row has host work.
     whole_ns = sum(row.host_ns for row in explanation.operations) or 1.0
+    # Calls of several threads may take longer together than the host works.
+    whole_ns = max(whole_ns, sum(row.host_ns for row in explanation.calls))
     rows = []
     for row in shown:
         cells = [

@@ -7,9 +7,10 @@ wrong.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from overhead.explaining.host_work import HostTimes
@@ -34,11 +35,25 @@ _LOADS = re.compile(
     r"|(cu|hip)Init|cu(DevicePrimaryCtxRetain|CtxCreate)\w*|hiprtc\w*|nvrtc\w*"
 )
 """Calls that load code, or start the runtime."""
+_LOADS_CODE = re.compile(r"(cu|hip)(Module|Library)Load\w*")
+_SETS_UP = re.compile(
+    r"(cuda|hip)(Free|HostAlloc|MallocHost|SetDevice\w*|GetDevice\w*|DeviceGet\w*|DeviceSet\w*"
+    r"|StreamCreate\w*|EventCreate\w*|Func[GS]etAttribute\w*|Occupancy\w*|ModuleOccupancy\w*"
+    r"|GetSymbol\w*|IpcOpen\w*)"
+)
+"""Calls that may be the first to need the context of the device, or a library's handle: then they
+take as long as both. PyTorch's first matrix product calls ``cudaFree`` so.
+"""
+_MOST_SET_UPS = 4
+"""So many slow calls of a name may be set-up; more of them are usual. In public traces at most 3
+are.
+"""
 _CAPTURES = re.compile(r"(cuda|cu|hip)(StreamEndCapture|GraphInstantiate)\w*")
 """A capture ends with such a call."""
 _COMPILES = re.compile(
     r".*\(dynamo_timed\)|.*compile_inner.*|.*compile_fx.*|.*codegen.*|.*inductor.*compile.*"
-    r"|.*backend_compile.*|CachingAutotuner\.benchmark.*|triton.*compile.*|.*NVRTC.*",
+    r"|.*backend_compile.*|CachingAutotuner\.benchmark.*|triton.*compile.*|.*NVRTC.*"
+    r"|\w+::(\w+::)*compile(?!d)\w*",
     re.I | re.S,
 )
 """Ranges of PyTorch's compiler while it compiles, or records a graph for the first time."""
@@ -55,9 +70,11 @@ _TIMES = 10.0
 _KINDS = (
     "loads",
     "first-launches",
+    "sets-up",
     "captures",
     "compiles",
     "first-calls",
+    "until-loaded",
 )
 """What start-up is, the surest first."""
 
@@ -85,6 +102,8 @@ class StartUp:
             "first-launches": because(
                 "start-up-first-launches", part_ns=ns.get("first-launches", 0.0)
             ),
+            "sets-up": because("start-up-sets-up", part_ns=ns.get("sets-up", 0.0)),
+            "until-loaded": because("start-up-until-loaded", part_ns=ns.get("until-loaded", 0.0)),
             "captures": because("start-up-captures", part_ns=ns.get("captures", 0.0)),
             "compiles": because("start-up-compiles", part_ns=ns.get("compiles", 0.0)),
             "first-calls": because("start-up-first-calls", part_ns=ns.get("first-calls", 0.0)),
@@ -99,11 +118,14 @@ def start_up_of(trace: Trace, host: HostTimes) -> StartUp:
     all_ns = whole_ns = 0.0
     call_ns = host.call_ns(trace)
     fastest = _fastest_by_name(trace.steps)
+    set_ups = _set_ups(trace.steps)
     for step in trace.steps:
         work = host.work_of(step, call_ns)
         whole_ns += work.between([step.start, step.end])[0]
         by_kind: dict[str, list[TimeRange]] = defaultdict(list)
-        for kind, start, end in _spans(step, fastest):
+        for start, end in _until_loaded(trace.steps):
+            by_kind["until-loaded"].append((start, end))
+        for kind, start, end in _spans(step, fastest, set_ups):
             by_kind[kind].append((max(start, step.start), min(end, step.end)))
         # What an earlier kind holds of a later one counts for the earlier one alone.
         covered: list[TimeRange] = []
@@ -149,18 +171,62 @@ def _fastest_by_name(steps: Sequence[StepTrace]) -> dict[str, float]:
     return {name: min(times) for name, times in lengths.items() if len(times) > 1}
 
 
-def _spans(step: StepTrace, fastest: dict[str, float]) -> Iterator[tuple[str, float, float]]:
-    """When a step starts something up, by the kind that it is of."""
+def _set_ups(steps: Sequence[StepTrace]) -> set[int]:
+    """The calls that set up the context or a library, by their identity: slow ones that do not wait
+    and are few. Memory that is freed again and again may be slow too, or at the end of a program.
+    """
+    found: dict[str, list[int]] = defaultdict(list)
+    for step in steps:
+        issuing = [call.start for call in step.calls if step.issued_by(call)]
+        last = max(issuing, default=0.0)
+        for call in step.calls:
+            may_set_up = call.kind == "set" or _SETS_UP.fullmatch(call.name) is not None
+            is_slow = call.end - call.start - call.no_work >= _SLOW_CALL_NS
+            if may_set_up and is_slow and not call.blocked and call.start <= last:
+                found[call.name].append(id(call))
+    most = _MOST_SET_UPS if len(steps) == 1 else min(_MOST_SET_UPS, len(steps) - 1)
+    few = [calls for calls in found.values() if len(calls) <= most]
+    return set(itertools.chain.from_iterable(few))
+
+
+def _until_loaded(steps: Sequence[StepTrace]) -> list[TimeRange]:
+    """Until when the only step of a recording loads its kernels, if it loads one for every two
+    launches: what lies between prepares them.
+    """
+    if len(steps) != 1:
+        return []
+    step = steps[0]
+    loads = [call.end for call in step.calls if _LOADS_CODE.fullmatch(call.name)]
+    if not loads or 2 * len(loads) < step.count("launch"):
+        return []
+    return [(step.start, max(loads))]
+
+
+def _compiling(operations: Iterable[HostOperation]) -> Iterator[HostOperation]:
+    """The outermost ranges of a compiler among these and what they hold."""
+    for operation in operations:
+        if _COMPILES.fullmatch(operation.name):
+            yield operation
+        elif operation.end - operation.start >= _SLOW_CALL_NS:
+            yield from _compiling(operation.children)
+
+
+def _spans(
+    step: StepTrace, fastest: dict[str, float], set_ups: Set[int]
+) -> Iterator[tuple[str, float, float]]:
+    """When a step starts something up, by the kind that it is of. ``set_ups``: such calls."""
     for call in step.calls:
         if _LOADS.fullmatch(call.name):
             yield "loads", call.start, call.end
+        elif id(call) in set_ups:
+            yield "sets-up", call.start, call.end
         elif _is_first_launch(call, fastest):
             yield "first-launches", call.start, call.end
     launching = {id(call.operation) for call in step.calls if call.kind == "launch"}
+    for operation in _compiling(step.operations):
+        yield "compiles", operation.start, operation.end
     for operation in step.operations:
-        if _COMPILES.fullmatch(operation.name):
-            yield "compiles", operation.start, operation.end
-        elif id(operation) in launching and _is_first_call(operation, fastest):
+        if id(operation) in launching and _is_first_call(operation, fastest):
             yield "first-calls", operation.start, operation.end
     for start, end in _captures(step):
         yield "captures", start, end

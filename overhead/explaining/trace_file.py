@@ -27,7 +27,7 @@ from overhead.explaining.device_verdict import (
 )
 from overhead.explaining.explaining import explanation
 from overhead.explaining.export import save_replay
-from overhead.explaining.host_places import host_places, places_reasons
+from overhead.explaining.host_places import HostPlaces, host_places, places_reasons
 from overhead.explaining.host_work import AS_RECORDED, HostTimes, ProfilerCost, call_rows
 from overhead.explaining.profiling import StepProfile
 from overhead.explaining.rank_steps import paired_steps
@@ -85,6 +85,13 @@ _TRUE_OF_START_UP = {
     "kernels-inside-operations",
 }
 """What is said of a step and holds for start-up too."""
+_WRONG_OF_WAITING = {
+    "predicted-gains",
+    "fewer-launches-save-little",
+    "most-host-time",
+    "data-loader",
+}
+"""What is wrong, or said already, of a step that waits for the workers of a DataLoader."""
 _MOST_PROCESSES = 8
 """A sentence names at most so many other processes."""
 _MOST_SENTENCES = 20
@@ -366,10 +373,10 @@ def _verdict_and_causes(
     # may wait are no work. Beside a device that bounds the step the host's time tells nothing.
     places: list[Reason] = []
     may_wait = "no-verdict-with-calls-that-may-wait" in codes_of(together(*said))
-    if found.replay.ok and not may_wait and verdict.kind != "device":
-        places = places_reasons(
-            host_places(trace.typical, host, opened), has_device=trace.has_device
-        )
+    if _shows_the_device(trace) and found.replay.ok and not may_wait and verdict.kind != "device":
+        by_place = host_places(trace.typical, host, opened)
+        places = places_reasons(by_place, has_device=trace.has_device)
+        said = _bound_by_workers(by_place, verdict, said)
         places += _opened_reasons(found, opened)
         said = _without_what_places_tell(said, opened, places)
     verdict, said = _with_start_up(verdict, said, places, trace, host)
@@ -381,6 +388,8 @@ def _verdict_and_causes(
     if UNCHECKED in said:  # a remark on all times, which comes after them
         said.remove(UNCHECKED)
         said.append(UNCHECKED)
+    if trace.recording.stacks and verdict.kind != "device":
+        said.append(because("stacks-recorded"))
     return verdict, said
 
 
@@ -396,6 +405,10 @@ def _judged(
     if verdict.kind in ("synchronisation", "mixed"):
         verdict = never_idle(verdict, split)
     said = list(verdict.sentences)
+    if not _shows_the_device(trace):
+        no_verdict = because("no-verdict", why=because("cuda-not-traced"))
+        verdict = StepVerdict(kind="unclear", sentences=[])
+        return verdict, [no_verdict, because("trace-cuda-too")]
     if not trace.has_device:
         return verdict, _on_processor_only(found, trace, said)
     if verdict.kind == "unclear":
@@ -444,6 +457,29 @@ def _with_start_up(
     # What allocates for the first time also starts the runtime.
     kept = [reason for reason in places if reason.code != "allocate-once"]
     return verdict, [*started, *kept, *facts]
+
+
+def _shows_the_device(trace: Trace) -> bool:
+    """Whether the recording shows what the device does, or is of a profiler that was told to leave
+    it out: Nsight Systems records ranges alone where it does not trace CUDA.
+    """
+    return trace.has_device or trace.maker != "nsight"
+
+
+def _bound_by_workers(places: HostPlaces, verdict: StepVerdict, said: Sequence[Why]) -> list[Why]:
+    """The sentences of a verdict on a step that is host-bound because it waits for the workers of a
+    DataLoader: that is no work of its own, so no prediction and no advice on CPU work holds.
+    """
+    if verdict.kind != "host" or 2 * places.workers_ns < places.whole_ns:
+        return [*said]
+    kept: list[Why] = []
+    for reason in said:
+        if isinstance(reason, Reason) and reason.code == "host-bound":
+            times = {name: reason.values[name] for name in ("host_ns", "device_ns")}
+            kept.append(because("bound-by-data-loader", waits_ns=places.workers_ns, **times))
+        elif code_of(reason) not in _WRONG_OF_WAITING:
+            kept.append(reason)
+    return kept
 
 
 def _with_idle_share(verdict: StepVerdict, split: DeviceSplit) -> StepVerdict:
@@ -527,7 +563,12 @@ def _as_recorded(
     longest = next(iter(found.synchronisations), None)
     if longest is not None and longest.blocked_ns >= _LITTLE * split.step_ns:
         known.append(
-            because("longest-wait-as-recorded", what=longest.what, longest_ns=longest.blocked_ns)
+            because(
+                "longest-wait-as-recorded",
+                what=longest.what,
+                longest_ns=longest.blocked_ns,
+                calls=max(1, round(longest.count)),
+            )
         )
     return found.verdict, [*said, *known]
 

@@ -14,6 +14,7 @@ ADVICE_OF_A_STEP = {
 }
 """What follows from a replayed step for later ones."""
 _BEFORE_THE_CAUSES = {
+    "bound-by-data-loader",
     "host-bound",
     "device-bound",
     "device-bound-as-recorded",

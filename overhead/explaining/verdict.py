@@ -766,7 +766,12 @@ def _synchronisation_reason(
     }
     if without is not None:
         return because("synchronisations-measured", **values, **_gain_named(without))
-    return because("synchronisations-replayed", **values, share=parts.synchronisation_share)
+    return because(
+        "synchronisations-replayed",
+        **values,
+        calls=max(1, round(longest.count)),
+        share=parts.synchronisation_share,
+    )
 
 
 def _bound_reason(bound: _Bound, parts: StepParts) -> Why:

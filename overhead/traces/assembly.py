@@ -26,6 +26,7 @@ from overhead.traces.doubts import (
     unexplained_wait_ns,
     working_threads,
 )
+from overhead.traces.earlier_work import delay_by_earlier_work_ns
 from overhead.traces.events import EventKind, TraceEvent
 from overhead.traces.launches import Launches
 from overhead.traces.losses import with_losses
@@ -80,7 +81,7 @@ class TraceSource:
     processes. ``unreadable``: needed events that the reader could not read; ``mended``: events
     whose text it had to mend. ``is_cut``: whether the file ends in the middle. ``other_device``:
     the category of device work that is not read. ``not_read``: tables of a database that are not
-    read.
+    read. ``stacks``: whether it has calls of Python functions.
     """
 
     unit_ns: float = 1.0
@@ -94,6 +95,7 @@ class TraceSource:
     mended: int = 0
     is_cut: bool = False
     other_device: str = ""
+    stacks: bool = False
     not_read: str = ""
 
 
@@ -243,6 +245,7 @@ def _recording_with_counts(
         mended=source.mended,
         is_cut=source.is_cut,
         other_device=source.other_device,
+        stacks=source.stacks,
         not_read=source.not_read,
         # ``by_kind`` holds only the events that can be used.
         events=by_kind.count + by_kind.backwards + unreadable,
@@ -321,6 +324,7 @@ def _steps_taken(
         shortest_ns=min(lengths_ns),
         longest_ns=max(lengths_ns),
         already_busy=steps[0].busy_before - steps[0].start > _LITTLE * taken.longest_ns,
+        earlier_ns=delay_by_earlier_work_ns(steps[0]),
     )
 
 
@@ -557,7 +561,10 @@ def _with_unrecorded_work(step: StepTrace) -> StepTrace:
             busy_until = work.start
         streams.add(work.stream)
         last_end = max(last_end, work.end)
-    return dataclasses.replace(step, busy_before=busy_until)
+    unrecorded = busy_until if busy_until > step.busy_before else -math.inf
+    return dataclasses.replace(
+        step, busy_before=busy_until, is_first=True, unrecorded_until=unrecorded
+    )
 
 
 def _step(

@@ -460,6 +460,7 @@ def _source_of(found: _Found) -> TraceSource:
         mended=found.mended,
         is_cut=found.is_cut,
         other_device=other_device,
+        stacks=found.categories["python_function"] > 0,
     )
 
 

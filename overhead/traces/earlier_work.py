@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from overhead.traces.trace import StepTrace
+from overhead.traces.trace import HostCall, StepTrace
 
 
 def delay_by_earlier_work_ns(step: StepTrace) -> float:
@@ -36,9 +36,20 @@ def _device_delay_ns(step: StepTrace) -> float:
 
 def _waits_for_earlier_work_ns(step: StepTrace) -> float:
     """How long the host waits while the device works on what was issued before the step."""
-    waits_ns = 0.0
-    for call in step.calls:
-        if call.blocked > 0:
-            until = min(call.start + call.blocked, step.busy_before)
-            waits_ns += max(0.0, until - call.start)
-    return waits_ns
+    return sum(_earlier_wait_ns(step, call) for call in step.calls)
+
+
+def own_wait_ns(step: StepTrace, call: HostCall) -> float:
+    """How long a call waits for work of its recording: in the first step, what it waits for work
+    from before that is no wait of the step.
+    """
+    if not step.is_first:
+        return call.blocked
+    return call.blocked - _earlier_wait_ns(step, call)
+
+
+def _earlier_wait_ns(step: StepTrace, call: HostCall) -> float:
+    if call.blocked <= 0:
+        return 0.0
+    until = min(call.start + call.blocked, step.busy_before)
+    return max(0.0, until - call.start)

@@ -22,6 +22,8 @@ library`` follows.
 PROFILER_STEP = "ProfilerStep#"
 """How PyTorch's profiler marks a step."""
 LOADER = "enumerate(DataLoader)#"
+WORKERS = f"{LOADER}_MultiProcessing"
+"""Such a ``next`` waits for processes that load the data."""
 """How the annotation of PyTorch begins that holds a DataLoader's ``next``; it counts as an
 operation.
 """

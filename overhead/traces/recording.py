@@ -49,6 +49,7 @@ class Recording:
       ``not_read``: tables that are not read. ``exported``: whether ``nsys`` made the database for
       this.
     - ``memory_recorded``: whether it has allocations. ``rounded_ns``: the rounding of its times.
+      ``stacks``: whether the profiler also recorded each call of a Python function.
 
     Of its steps:
 
@@ -112,6 +113,7 @@ class Recording:
     other_device: str = ""
     not_read: str = ""
     exported: bool = False
+    stacks: bool = False
     clocks_of_devices: Sequence[Clocks] = ()
 
 

@@ -51,7 +51,8 @@ class StepsTaken(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=
 
     ``shortest_ns``, ``longest_ns``: of the steps, on the host. ``behind_ns``: how long the device
     works after the last step has ended on the host; this work is part of the step.
-    ``already_busy``: the device works on something earlier when the first step begins.
+    ``already_busy``: the device works on something earlier when the first step begins;
+    ``earlier_ns``: by how much later that step ends for this reason, which is not counted.
 
     ``slow``: how many steps are left out because they take over three times as long as the others;
     ``slow_at_first``: these are the first ones; ``slow_number``: of the mark of the first of them;
@@ -88,6 +89,7 @@ class StepsTaken(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=
     slow_longest_ns: float = 0.0
     usual_ns: float = 0.0
     already_busy: bool = False
+    earlier_ns: float = 0.0
     first_call: LongText = ""
     first_call_ns: float = 0.0
     others: Annotated[list[RepeatedRange], Meta(max_length=8)] = []

@@ -101,7 +101,8 @@ class HostCall(Struct, frozen=True, gc=False):
 
     ``blocked``: how long it waits for them. ``queue_full``: how long it waits for room in the
     queue. ``queue``: what its work finds on the device. ``beside``: a thread beside the program
-    makes it, so its wait holds nothing up.
+    makes it, so its wait holds nothing up. ``copy``, ``copy_blocked``: of a copy and the wait for
+    it as one, the name of the copy's call, and how long that one waits.
     """
 
     name: str
@@ -117,6 +118,8 @@ class HostCall(Struct, frozen=True, gc=False):
     operation: HostOperation | None = None
     site: CallSite = NO_SITE
     beside: bool = False
+    copy: str = ""
+    copy_blocked: float = 0.0
 
     @property
     def no_work(self) -> float:
@@ -213,6 +216,8 @@ class StepTrace:
     Device work may end later. ``operations``: the outermost ones. ``allocations``: bytes from the
     library's allocator. ``number``: that of its mark; None without one. ``busy_before``: until when
     the device works on what was issued before the step; minus infinity if nothing is recorded.
+    ``is_first``: whether no step of the recording is before it, so that such work is of no step;
+    ``unrecorded_until``: the same of work that the recording does not hold.
     """
 
     start: float
@@ -223,6 +228,8 @@ class StepTrace:
     allocations: Sequence[int] = ()
     number: int | None = None
     busy_before: float = -math.inf
+    is_first: bool = False
+    unrecorded_until: float = -math.inf
 
     @cached_property
     def by_correlation(self) -> Mapping[int, list[DeviceWork]]:
@@ -309,6 +316,8 @@ def _with_copy(wait: HostCall, copy: HostCall) -> HostCall:
         # Calls of two threads may overlap; no wait is blocked for longer than it lasts.
         blocked=min(both_blocked, wait.end - copy.start),
         correlation=copy.correlation,
+        copy=copy.name,
+        copy_blocked=copy.blocked,
     )
 
 

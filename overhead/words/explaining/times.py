@@ -36,6 +36,11 @@ def time_text(time: Figure) -> str:
     return f"too uncertain ({interval})" if interval else "too uncertain"
 
 
+def given_text(time: Figure) -> str:
+    """A time in µs with all digits that the user gave."""
+    return f"{(time.value or 0.0) / 1e3:,.10g}"
+
+
 def device_text(time: Figure) -> str:
     """The device's time in µs with the shortest and the longest step; alone where all are equal."""
     measured = time.measured

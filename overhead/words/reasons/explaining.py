@@ -138,7 +138,9 @@ TEMPLATES = {
         "The device works for {device_ns:time} of the {step_ns:time} of a recorded step"
         " ({share:share})."
     ),
-    "longest-wait-as-recorded": "The longest wait is in {what}: {longest_ns:time}.",
+    "longest-wait-as-recorded": (
+        "Most waiting is in {what}: {longest_ns:time} in {calls:count call}."
+    ),
     "device-bound-as-recorded": (
         "Device-bound: the device works for {device_ns:time} of the {step_ns:time} of a recorded"
         " step ({share:share})."
@@ -240,7 +242,13 @@ TEMPLATES = {
     ),
     "host-time-in-operations": "{part_ns:time} ({share:share}) is in operations",
     "host-time-in-data-loading": "{part_ns:time} ({share:share}) is in the DataLoader's next()",
+    "host-time-waiting-for-workers": (
+        "{part_ns:time} ({share:share}) is in the DataLoader's next(), which waits for its workers"
+    ),
     "host-time-between-operations": "{part_ns:time} ({share:share}) is between operations",
+    "host-time-in-ranges": (
+        "{part_ns:time} ({share:share}) is in ranges, outside of the operations that these hold"
+    ),
     "host-time-in-unnamed-code": (
         "{part_ns:time} ({share:share}) is between operations, in code that the trace does not name"
         " (such as Python)"
@@ -265,10 +273,18 @@ TEMPLATES = {
         " later steps do not have: {kinds}."
     ),
     "start-up-loads": "loading of code ({part_ns:time})",
-    "start-up-first-launches": "first launches of kernels, which load them ({part_ns:time})",
+    "start-up-first-launches": "slow first launches, which load kernels ({part_ns:time})",
     "start-up-compiles": "compilation ({part_ns:time})",
     "start-up-first-calls": "first calls of operations ({part_ns:time})",
+    "start-up-sets-up": "set-up of the device and of libraries ({part_ns:time})",
+    "start-up-until-loaded": "work until the last kernel is loaded ({part_ns:time})",
     "start-up-captures": "the capture of graphs ({part_ns:time})",
+    "bound-by-data-loader": (
+        "Bound by the DataLoader (waits for its workers): in the profile, a step takes"
+        " {host_ns:time} on the CPU, with {waits_ns:time} of such waits, and {device_ns:time} on"
+        " the device. More workers (num_workers), a larger prefetch_factor or less work for each"
+        " sample may help."
+    ),
     "data-loader": "The DataLoader's next() takes {share:percent} of the CPU time of a step.",
     "pageable-uploads": (
         "Copies to the device from pageable memory ({count:.4g} in each step) block the CPU for"
@@ -286,8 +302,9 @@ TEMPLATES = {
         " {longest_ns:micro} µs."
     ),
     "synchronisations-replayed": (
-        "{number:count synchronisation} in each step, which cost {share:percent} of the step by the"
-        " profile. The longest wait is in {what}{line:at}: {longest_ns:time}."
+        "Without its {number:count synchronisation}, the step would be {share:percent} shorter"
+        " (predicted). Most waiting is in {what}{line:at}: {longest_ns:time}"
+        " in {calls:count call}."
     ),
     "own-python": (
         "{own_ns:time} of {whole_ns:time} of CPU work are your own Python code, between operations."
@@ -331,21 +348,25 @@ TEMPLATES = {
     "faster-calls-do-not-help": "Faster calls would not make the step faster.",
     # When the device's work starts.
     "launch-latency": (
-        "The launch latency is {latency_ns:time} (median; {spread}). It is the time from the"
-        " call to the start of the kernel, in the {found_idle:,} of"
+        "The launch latency is {latency_ns:time} (median; {spread}). It is the time from the begin"
+        " of the call to the start of the kernel, in the {found_idle:,} of"
         " {launches:count launch/launches} that found the device idle{longest:more}."
     ),
     "middle-of-latencies": "10 to 90 %: {low_ns:time} to {high_ns:time}",
     "all-latencies": "{low_ns:time} to {high_ns:time}",
     "longest-latency": "the longest is {latency_ns:time}, at a launch of {kernel}",
+    "latency-is-the-call": (
+        "The launch call itself takes {call_ns:time}, so this is CPU time and no delay of the"
+        " device. A call after a long wait may be slow."
+    ),
     "latency-with-unchecked-clocks": (
         "No wait in the recording shows whether the clocks of CPU and device agree, so the launch"
         " latency may be wrong by some µs."
     ),
     "no-launch-latency": "The launch latency is not known: {why}.",
     "few-launches-find-the-device-idle": (
-        "besides the first of each kernel, {found_idle:count launch/launches} found the device"
-        " idle, and a latency needs five"
+        "it needs at least 5 launches that find the device idle, without the first launch of each"
+        " kernel, and there were {found_idle:,}"
     ),
     "latency-not-known-with-clocks-apart": "the clocks of CPU and device seem to differ",
     "latency-between-bounds-of-clocks": (
@@ -353,16 +374,16 @@ TEMPLATES = {
         " {longest_ns:time}"
     ),
     "launches-queue": (
-        "The device still works at {queued:,} of {launches:count launch/launches}. Their kernels"
-        " wait for the work before them, and start {queued_ns:time} after the call (median)"
-        "{behind_others:more}."
+        "In {queued:,} of {launches:count launch/launches} the device was still busy, so the kernel"
+        " had to wait in the queue: it starts {queued_ns:time} after the call"
+        " (median){behind_others:more}."
     ),
     "launches-queue-and-hide-the-latency": (
-        "The device still works at {queued:,} of {launches:count launch/launches}. Their kernels"
-        " wait for the work before them, and start {queued_ns:time} after the call (median)"
-        "{behind_others:more}. So the launch latency is hidden, and costs no time."
+        "In {queued:,} of {launches:count launch/launches} the device was still busy, so the kernel"
+        " had to wait in the queue: it starts {queued_ns:time} after the call"
+        " (median){behind_others:more}. The queue hides the launch latency: it costs no time."
     ),
-    "queue-behind-streams": "of other streams at {launches:,} of them",
+    "queue-behind-streams": "in {launches:,} of them it waited for another stream",
     "graph-launch-latency": (
         "A CUDA graph starts {latency_ns:time} after its launch on an idle device (median of"
         " {found_idle:,})."
@@ -378,8 +399,8 @@ TEMPLATES = {
         "No work on a GPU was seen, so there are no launches, synchronisations and gaps."
     ),
     "waits-of-streams-from-times": (
-        "The step uses several streams. The profile does not say which stream waits for which; the"
-        " check of the profile takes this from the times."
+        "The step uses several streams. The profile does not record which stream waits for which,"
+        " so overhead guesses it from the times."
     ),
     "steps-of-other-operations": (
         "{unknown} of {steps:count profiled step} run other operations than the steps that were"

@@ -144,6 +144,14 @@ TEMPLATES = {
     "processor-only-without-a-time": (
         "The trace has operations on the CPU only, and the time of a step is not known."
     ),
+    "cuda-not-traced": (
+        "the recording has ranges, but no CUDA calls and no device work, so nothing tells what they"
+        " wait for"
+    ),
+    "trace-cuda-too": (
+        "If the program uses a GPU, CUDA was not traced: record with nsys profile --trace"
+        " cuda,nvtx."
+    ),
     "record-the-device-too": (
         "If the program uses a device, record it too: ProfilerActivity.CUDA, or the activity of"
         " that device."
@@ -195,10 +203,10 @@ TEMPLATES = {
         " of the {shared:,} of {steps:count step} that are in all traces."
     ),
     "no-verdict-of-one-rank": (
-        "No verdict from one rank. A step is"
-        " {bound_if_waiting:bound} if its collectives"
-        " ({collective_ns:time}) only wait for other ranks, and {bound_if_exchange:bound} if"
-        " they only exchange data. Give the traces of all ranks."
+        "No verdict from one rank: its collectives take {collective_ns:time} of a step, and one"
+        " trace cannot show whether they wait for other ranks or exchange data. Without them, a"
+        " step is {bound_if_waiting:bound}; if they only exchange data, it is"
+        " {bound_if_exchange:bound}. Give the traces of all ranks: --trace RANK0 RANK1."
     ),
     "no-verdict-with-other-collectives": (
         "No verdict, because some collectives are not in all traces. A step is"

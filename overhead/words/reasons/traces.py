@@ -38,9 +38,9 @@ TEMPLATES = {
         " missing"
     ),
     "many-waits-unexplained": (
-        "for {share:percent} of the time of the steps the CPU waits for the device while no"
-        " recorded work ends ({waits:count wait}), so device work is missing, or the clocks of CPU"
-        " and device differ"
+        "in {waits:count wait} ({share:percent} of the time of the steps) the CPU waited for the"
+        " device, but no recorded work ended then: either device work was not recorded, or the"
+        " clocks of CPU and device differ"
     ),
     "threads-side-by-side": (
         "for {share:percent} of the time of the steps one thread waits for the device while another"
@@ -137,8 +137,8 @@ TEMPLATES = {
         "The steps vary: they take {shortest_ns:length} to {longest_ns:length} on the CPU."
     ),
     "device-already-busy": (
-        "When the first step begins, the device still works on something from before it; that time"
-        " does not count."
+        "When the first step begins, the device is still busy with earlier work. This makes the"
+        " step {earlier_ns:time} longer, which is left out."
     ),
     "device-runs-behind": (
         "The device works for {behind_ns:length} after the last step has ended on the CPU. The time"
@@ -160,6 +160,10 @@ TEMPLATES = {
     "profiler-holds-up-calls": (
         "The profiler itself delays calls for {share:percent} of the time of the steps. This counts"
         " as CPU work here."
+    ),
+    "stacks-recorded": (
+        "The profiler also recorded each Python call (with_stack=True). That can double the CPU"
+        " time of a step: record without it."
     ),
     "wait-for-earlier-work-left-out": (
         "Left out: a wait of {waited_ns:length} at the beginning, for work that was issued before"
@@ -220,8 +224,8 @@ TEMPLATES = {
     ),
     "nodes-missing": "Replays of one graph differ: {missing:,} of their kernels are missing.",
     "waits-unexplained": (
-        "For {share:share} of the time of the steps the CPU waits for the device while no recorded"
-        " work ends ({waits:count wait})."
+        "In {waits:count wait} ({share:share} of the time of the steps) the CPU waited for the"
+        " device, but no recorded work ended then."
     ),
     "times-contradict": (
         "{pieces:count piece} of device work with times that contradict all others."

@@ -674,8 +674,6 @@ def _on_processor_only(found: Explanation, trace: Trace, said: Sequence[Why]) ->
         rest = [why for why in rest if code_of(why) != "kernels-inside-operations"]
     elif trace.maker == "pytorch":
         first.append(because("record-the-device-too"))
-    elif trace.maker == "nsight":
-        first.append(because("record-cuda-too"))
     return [*first, *rest]
 
 

@@ -4,10 +4,11 @@ streams of their own holds up nobody else. Pure.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+
+import msgspec
 
 from overhead.traces.doubts import working_threads
 from overhead.traces.trace import DeviceWork, HostCall, HostOperation
@@ -42,6 +43,6 @@ def without_waits_beside(
         own = of_threads[call.thread] - of_program
         is_beside = call.thread not in working and not own.isdisjoint(call.waits_for)
         if is_beside and not _OF_A_DEVICE.fullmatch(call.name):
-            call = dataclasses.replace(call, blocked=0.0, waits_for=(), beside=True)
+            call = msgspec.structs.replace(call, blocked=0.0, waits_for=(), beside=True)
         kept.append(call)
     return kept

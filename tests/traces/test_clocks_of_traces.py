@@ -127,7 +127,8 @@ def check_latency(found: Explanation) -> None:
         return
     is_right = abs(delays.latency_ns - 1e3 * (LATENCY_US + 0.5)) < 5100
     assert is_right or delays.clocks == "unchecked"
-    if delays.clocks == "unchecked" and found.verdict.kind != "unclear":
+    # A latency that almost no launch pays is in the file, and not in words.
+    if delays.clocks == "unchecked" and "launch-latency" in said(found):
         assert "latency-with-unchecked-clocks" in said(found)
 
 

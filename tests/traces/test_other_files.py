@@ -237,7 +237,7 @@ def test_device_work_that_is_not_read_is_said(tmp_path: Path) -> None:
 def test_ranges_of_nsight_alone_say_how_to_record_calls_of_cuda(tmp_path: Path) -> None:
     drop = ["DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL", "DROP TABLE CUPTI_ACTIVITY_KIND_RUNTIME"]
     found = explain_traces([nsys(tmp_path / "t.sqlite", usual(), *drop)])
-    assert "record-cuda-too" in said(found)
+    assert "trace-cuda-too" in said(found)
 
 
 @pytest.mark.parametrize(

@@ -418,7 +418,7 @@ def test_a_database_runs_no_view_and_no_long_query(
     monkeypatch.setattr(nsys_export, "_MOST_ROWS", 10**9)
     monkeypatch.setattr(nsys_export, "_MOST_SECONDS", -1.0)
     with pytest.raises(BadFile, match="interrupted"):
-        explain_traces([nsys(tmp_path / "slow", events_of(DEVICE_BOUND, steps=40))])
+        explain_traces([nsys(tmp_path / "slow", events_of(DEVICE_BOUND, steps=400))])
 
 
 def test_a_database_is_not_written(tmp_path: Path) -> None:

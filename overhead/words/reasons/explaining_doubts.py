@@ -156,10 +156,6 @@ TEMPLATES = {
         "If the program uses a device, record it too: ProfilerActivity.CUDA, or the activity of"
         " that device."
     ),
-    "record-cuda-too": (
-        "No call of CUDA was recorded. If the program uses a GPU, record that too: nsys profile"
-        " --trace cuda,nvtx."
-    ),
     "no-launches": "No verdict: the recording has no launches of kernels.",
     "too-few-launches": (
         "No verdict: the recording has only {launches:count launch/launches}. Record more steps."

@@ -45,9 +45,7 @@ _SETS_UP = re.compile(
 take as long as both. PyTorch's first matrix product calls ``cudaFree`` so.
 """
 _MOST_SET_UPS = 4
-"""So many slow calls of a name may be set-up; more of them are usual. In public traces at most 3
-are.
-"""
+"""So many slow calls of a name may be set-up; more of them are usual. Chosen, not measured."""
 _CAPTURES = re.compile(r"(cuda|cu|hip)(StreamEndCapture|GraphInstantiate)\w*")
 """A capture ends with such a call."""
 _COMPILES = re.compile(

@@ -168,7 +168,7 @@ def _slow(taken: StepsTaken) -> Reason:
 
 def _device_behind(taken: StepsTaken) -> Iterator[Reason]:
     """That the device runs behind the host, which ends its steps earlier."""
-    if taken.already_busy:
+    if taken.already_busy and taken.earlier_ns > 0:
         yield because("device-already-busy", earlier_ns=taken.earlier_ns)
     if taken.behind_ns <= _LITTLE * taken.longest_ns:
         return

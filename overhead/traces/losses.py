@@ -252,15 +252,21 @@ def _work_in_steps(
     ends = [piece.end for piece in work if piece.correlation in numbers_of_steps]
     done = max([end, *ends])
     first_number = min(numbers, default=0)
-    starts = [piece.start for piece in work if piece.correlation in numbers]
-    first_start = min(starts, default=math.inf)  # of the first work that a recorded call issued
+    # By stream, when the first work begins that a recorded call issued. A stream runs its work in
+    # order, and another one may be far ahead of it.
+    first_start: dict[str, float] = {}
+    for piece in work:
+        if piece.correlation in numbers:
+            earlier = first_start.get(piece.stream, math.inf)
+            first_start[piece.stream] = min(piece.start, earlier)
 
     found = _WorkInSteps(without_call=[])
     for piece in work:
         if not begin <= piece.start < done:
             continue
         # Numbers grow: this was issued before the recording began, and had to wait in the queue.
-        if 0 < piece.correlation < first_number and piece.start < first_start:
+        is_first = piece.start < first_start.get(piece.stream, math.inf)
+        if 0 < piece.correlation < first_number and is_first:
             found.earlier += 1
             continue
         found.work_ns += piece.end - piece.start

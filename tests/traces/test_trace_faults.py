@@ -269,9 +269,11 @@ def test_what_needs_no_other_half_counts_as_no_loss(tmp_path: Path) -> None:
         "tid": 7,
         "args": {"correlation": 1},  # a number below all of the recording
     }
-    found = explained(tmp_path, [*program.events, earlier])
+    # A stream of its own, which is far behind the other one.
+    later = earlier | {"ts": 1e6 + 100, "tid": 9, "args": {"correlation": 2}}
+    found = explained(tmp_path, [*program.events, earlier, later])
     assert found.verdict.kind == "device"
-    assert said(found)["earlier-work-left-out"].values == {"pieces": 1}
+    assert said(found)["earlier-work-left-out"].values == {"pieces": 2}
 
 
 def test_work_of_a_low_number_that_begins_after_other_work_has_lost_its_call(

@@ -162,8 +162,8 @@ TEMPLATES = {
         " as CPU work here."
     ),
     "stacks-recorded": (
-        "The profiler also recorded each Python call (with_stack=True). That can double the CPU"
-        " time of a step: record without it."
+        "The profiler also recorded each Python call (with_stack=True), which takes CPU time in"
+        " every step: record without it."
     ),
     "wait-for-earlier-work-left-out": (
         "Left out: a wait of {waited_ns:length} at the beginning, for work that was issued before"

@@ -18,6 +18,7 @@ from overhead.report.core.pages import rendered
 from overhead.words.explaining.step import (
     how_counted,
     how_replayed,
+    how_timed,
     measured_when,
     operation_name,
     question,
@@ -92,7 +93,7 @@ def _method(explanation: Explanation) -> Iterator[Part]:
     libraries.
     """
     entries = [
-        ("Times", "How much longer more steps take, in fresh processes without a profiler."),
+        ("Times", how_timed(explanation)),
         ("Counts and lines", how_counted(explanation)),
         ("The check", how_replayed(explanation.replay)),
     ]

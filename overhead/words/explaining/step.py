@@ -43,7 +43,8 @@ def measured_when(found: Explanation) -> str:
     """The device and the time of the measurement, and what was taken as the step."""
     device = device_of(found)
     taken = taken_as_step(found.program)
-    when = f"{device}; measured {found.created[:10]} at {found.created[11:16]} UTC"
+    what = "explained" if found.is_of_a_trace else "measured"
+    when = f"{device}; {what} {found.created[:10]} at {found.created[11:16]} UTC"
     return f"{when}. {taken}" if taken else when
 
 
@@ -76,12 +77,24 @@ def how_replayed(replay: ReplayCheck) -> str:
             doubt = ": the profile counts too much"
         else:
             doubt = ": the profile misses part of the step"
+    took = "the step takes in the same process without the profiler"
+    if replay.unchecked:  # a trace that somebody recorded
+        took = "a step takes in the trace"
     return (
         f"A model of the queue, made from the profile, gives {percent(replay.ratio)} of the time"
-        f" that the step takes in the same process without the profiler{doubt}."
+        f" that {took}{doubt}."
     )
 
 
 def how_counted(found: Explanation) -> str:
     """Where counts and lines are from."""
+    if found.is_of_a_trace:
+        return f"From the trace: {found.profiled_steps} steps."
     return f"From a profile of {found.profiled_steps} steps, in a process of its own."
+
+
+def how_timed(found: Explanation) -> str:
+    """Where the times are from."""
+    if found.is_of_a_trace:
+        return "As recorded, with the cost of the profiler."
+    return "How much longer more steps take, in fresh processes without a profiler."

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
@@ -110,20 +110,23 @@ class StartUp:
         return together(*named)
 
 
-def start_up_of(trace: Trace, host: HostTimes) -> StartUp:
-    """The start-up in a mean step of the trace."""
+def start_up_of(trace: Trace, host: HostTimes, seen: Sequence[StepTrace] = ()) -> StartUp:
+    """The start-up in a mean step of the trace. ``seen``: all recorded steps, of which the trace
+    may hold a part: what is slow in several of them is no first call.
+    """
     found: dict[str, float] = defaultdict(float)
     all_ns = whole_ns = 0.0
     call_ns = host.call_ns(trace)
     fastest = _fastest_by_name(trace.steps)
     set_ups = _set_ups(trace.steps)
+    slow_again = _slow_again(seen)
     for step in trace.steps:
         work = host.work_of(step, call_ns)
         whole_ns += work.between([step.start, step.end])[0]
         by_kind: dict[str, list[TimeRange]] = defaultdict(list)
         for start, end in _until_loaded(trace.steps):
             by_kind["until-loaded"].append((start, end))
-        for kind, start, end in _spans(step, fastest, set_ups):
+        for kind, start, end in _spans(step, fastest, set_ups, slow_again):
             by_kind[kind].append((max(start, step.start), min(end, step.end)))
         # What an earlier kind holds of a later one counts for the earlier one alone.
         covered: list[TimeRange] = []
@@ -209,10 +212,25 @@ def _compiling(operations: Iterable[HostOperation]) -> Iterator[HostOperation]:
             yield from _compiling(operation.children)
 
 
+def _slow_again(steps: Sequence[StepTrace]) -> set[str]:
+    """The names of operations that are slow in two steps or more."""
+    steps_by_name = Counter[str]()
+    for step in steps:
+        slow = {
+            operation.name
+            for operation in step.operations
+            if operation.end - operation.start >= _SLOW_OPERATION_NS
+        }
+        steps_by_name.update(slow)
+    return {name for name, number in steps_by_name.items() if number > 1}
+
+
 def _spans(
-    step: StepTrace, fastest: dict[str, float], set_ups: Set[int]
+    step: StepTrace, fastest: dict[str, float], set_ups: Set[int], slow_again: Set[str]
 ) -> Iterator[tuple[str, float, float]]:
-    """When a step starts something up, by the kind that it is of. ``set_ups``: such calls."""
+    """When a step starts something up, by the kind that it is of. ``set_ups``: such calls.
+    ``slow_again``: operations that take long in other steps too.
+    """
     for call in step.calls:
         if _LOADS.fullmatch(call.name):
             yield "loads", call.start, call.end
@@ -224,6 +242,8 @@ def _spans(
     for operation in _compiling(step.operations):
         yield "compiles", operation.start, operation.end
     for operation in step.operations:
+        if operation.name in slow_again:
+            continue
         if id(operation) in launching and _is_first_call(operation, fastest):
             yield "first-calls", operation.start, operation.end
     for start, end in _captures(step):

@@ -444,7 +444,7 @@ def _with_start_up(
     """The verdict and its sentences with the causes on the host (``places``) and the start-up among
     them. There is no verdict where start-up bounds the step.
     """
-    start_up = start_up_of(trace.typical, host)
+    start_up = start_up_of(trace.typical, host, trace.steps)
     bounds = _start_up_bounds(start_up, trace, verdict)
     started = start_up_reasons(start_up, bounds=bounds)
     if start_up.share >= MOST_START_UP:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from overhead.traces.clocks import SKEW_NS
+from overhead.traces.pending_work import IDLE_WAIT_NS
 from overhead.traces.spans import start_of
 from overhead.traces.trace import (
     DeviceWork,
@@ -25,11 +26,6 @@ _WAIT = re.compile(r"\w*Synchronize\w*|urQueueFinish|urEventWait")
 """Calls that do nothing but wait. A free or a copy works on the host too."""
 _POLL = re.compile(r"\w*Query\w*")
 """Calls that ask whether work is done: each is short, and a loop of them is a wait."""
-_IDLE_WAIT_NS = 20_000.0
-"""At most so long lasts a call that waits for nothing. Of 1,381 such calls in 53 published traces
-half take 2.8 µs, 90 % at most 8.9 µs, and 5 % more than this; those that were looked at are of
-programs with managed memory, whose migrations are no recorded work. Chosen above most of them.
-"""
 _WAKE_LATE_NS = 100_000.0
 """At most so long after its work a wait returns. Of 12,088 waits in 132 published traces half
 return 3.2 µs after their work, 90 % within 7.5 µs, and 6 % later than this limit, most in a few
@@ -63,8 +59,8 @@ def unexplained_wait_ns(call: HostCall, times: WorkTimes) -> float:
     Such a wait tells that the trace has lost work, or that its clocks differ.
     """
     length_ns = call.end - call.start
-    # A call that waits for nothing lasts up to ``_IDLE_WAIT_NS`` too.
-    if length_ns <= _IDLE_WAIT_NS or not _WAIT.fullmatch(call.name):
+    # A call that waits for nothing lasts up to ``IDLE_WAIT_NS`` too.
+    if length_ns <= IDLE_WAIT_NS or not _WAIT.fullmatch(call.name):
         return 0.0
     # The clocks of host and device may differ by ``SKEW_NS``, so work may seem to end later.
     last_end = times.last_end(call.end + SKEW_NS)
@@ -140,7 +136,7 @@ def may_wait(call: HostCall, times: WorkTimes) -> bool:
     length_ns = call.end - call.start
     # A wait that the recording explains has ``blocked``, how long it waits for which streams.
     if _is_wait(call.name):
-        return length_ns > _IDLE_WAIT_NS and call.blocked <= 0
+        return length_ns > IDLE_WAIT_NS and call.blocked <= 0
     # All of the call is known as a wait already.
     if length_ns <= call.no_work:
         return False

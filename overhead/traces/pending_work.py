@@ -17,6 +17,11 @@ from overhead.traces.spans import start_of
 from overhead.traces.stream_waits import StreamWait
 from overhead.traces.trace import DeviceWork, QueueAtCall
 
+IDLE_WAIT_NS = 20_000.0
+"""At most so long lasts a call that waits for nothing. Of 1,381 such calls in 53 published traces
+half take 2.8 µs, 90 % at most 8.9 µs, and 5 % more than this; those that were looked at are of
+programs with managed memory, whose migrations are no recorded work. Chosen above most of them.
+"""
 QUEUE_DEPTH = 1022
 """Pieces of work that CUDA's queue was seen to hold in recorded traces; with as many, a launch
 blocks until one has finished.
@@ -203,8 +208,11 @@ class PendingWork:
         told = self._told.get(call.correlation)
         if told is not None and not told.holds:
             # The event for which it waits may lie before other work of that stream.
-            last = max(self._awaited(told).values(), default=call.start)
-            done = {stream: end for stream, end in done.items() if told.covers(stream)}
+            awaited = max(self._awaited(told).values(), default=call.start)
+            # A call that lasts waits for something, also where the file tells of another event.
+            if awaited > call.start or call.end - call.start <= IDLE_WAIT_NS:
+                last = awaited
+                done = {stream: end for stream, end in done.items() if told.covers(stream)}
         return AwaitedStreams(tuple(done), max(0.0, min(call.end, last) - call.start))
 
 

@@ -261,6 +261,23 @@ def test_a_recorded_wait_names_its_stream(sync: dict[str, Any], tmp_path: Path) 
     assert "0:9" not in wait.waits_for
 
 
+def test_a_call_that_lasts_waits_although_the_file_tells_of_an_event_that_was_done(
+    tmp_path: Path,
+) -> None:
+    program = Program()
+    program.step(1, start=0, length_us=3000)
+    program.launch(called=5, starts=10, length_us=5)
+    program.call("cudaEventRecord", start=8, length_us=1)
+    record = program.number
+    program.launch(called=20, starts=26, length_us=900)
+    program.call("cudaEventSynchronize", start=30, length_us=900)
+    told = {"wait_on_stream": 7, "wait_on_cuda_event_record_corr_id": record}
+    program.events.append(sync_event("Event Sync", program.number, 30, **told))
+    (step,) = read(tmp_path, program.events).steps
+    (wait,) = step.synchronisations
+    assert wait.blocked == pytest.approx(896_000)
+
+
 def test_the_file_of_an_explanation_keeps_the_delays(tmp_path: Path) -> None:
     found = explained(tmp_path, usual())
     again = msgspec.convert(found.to_dict(), Explanation)

@@ -114,6 +114,24 @@ def test_slow_calls_that_set_up_are_start_up(tmp_path: Path, name: str) -> None:
     assert "predicted-gains" not in said(found)
 
 
+def test_an_operation_that_is_slow_in_each_step_is_no_first_call(tmp_path: Path) -> None:
+    program = Program()
+    for number in range(2):
+        start = 1e6 + 200_000 * number
+        program.step(number, start=start, length_us=190_000)
+        program.span("cpu_op", "aten::_foreach_mul_", start=start, length_us=100_000)
+        program.launch(called=start + 5, starts=start + 10, length_us=3)
+        for index in range(5):
+            at = start + 110_000 + 100 * index
+            program.span("cpu_op", "aten::_foreach_mul_", start=at, length_us=50)
+            program.launch(called=at + 5, starts=at + 10, length_us=3)
+    trace = read(tmp_path, program.events)
+    alone = start_up_of(trace.counted, AS_RECORDED)
+    assert alone.ns_by_kind["first-calls"] == pytest.approx(100 * MS, rel=0.01)
+    seen = start_up_of(trace.counted, AS_RECORDED, trace.steps)
+    assert "first-calls" not in seen.ns_by_kind
+
+
 def test_frees_at_the_end_or_in_each_step_set_nothing_up(tmp_path: Path) -> None:
     at_end = Program()
     for index in range(10):

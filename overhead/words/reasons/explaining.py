@@ -250,7 +250,7 @@ TEMPLATES = {
         "{part_ns:time} ({share:share}) is in ranges, outside of the operations that these hold"
     ),
     "host-time-in-unnamed-code": (
-        "{part_ns:time} ({share:share}) is between operations, in code that the trace does not name"
+        "{part_ns:time} ({share:share}) is between operations, in code without a range of its own"
         " (such as Python)"
     ),
     "runtime-calls-take": "Runtime calls with most CPU time in a step: {each}.",
@@ -350,7 +350,8 @@ TEMPLATES = {
     "launch-latency": (
         "The launch latency is {latency_ns:time} (median; {spread}). It is the time from the begin"
         " of the call to the start of the kernel, in the {found_idle:,} of"
-        " {launches:count launch/launches} that found the device idle{longest:more}."
+        " {launches:count launch/launches} that found the device idle for 2 µs or longer, without"
+        " the first of each kernel{longest:more}."
     ),
     "middle-of-latencies": "10 to 90 %: {low_ns:time} to {high_ns:time}",
     "all-latencies": "{low_ns:time} to {high_ns:time}",

@@ -95,8 +95,8 @@ TEMPLATES = {
     ),
     # By the events of a trace in Chrome's format.
     "file-is-ascend": (
-        "a trace of Ascend (torch_npu or msprof), whose device work overhead does not read; it"
-        " reads traces of GPUs of NVIDIA, AMD and Intel"
+        "a trace of Ascend (torch_npu or msprof), whose device work overhead does not read; time"
+        " the step on that machine instead: overhead time"
     ),
     "file-is-unitrace": (
         "a trace of Intel's unitrace, which overhead does not read; " + _RECORD_AMD

@@ -226,8 +226,9 @@ def _why_no_latency(latency: LatencyOfKind, clocks: Clocks) -> Why:
     if clocks.agreement != "apart":
         return ""
     # The correction is somewhere between two bounds, and the latency too.
-    shortest_ns = latency.latency_ns + clocks.late_ns - clocks.most_ns
-    longest_ns = latency.latency_ns + clocks.late_ns - clocks.least_ns
+    least_ns, most_ns = clocks.bounds
+    shortest_ns = latency.latency_ns + clocks.late_ns - most_ns
+    longest_ns = latency.latency_ns + clocks.late_ns - least_ns
     is_bounded = math.isfinite(shortest_ns) and math.isfinite(longest_ns)
     if not is_bounded or clocks.wrong_ns or clocks.outliers:
         return because("latency-not-known-with-clocks-apart")

@@ -64,8 +64,8 @@ class Clocks:
     ``outliers``: times that contradict all others, and were not compared.
 
     ``least_ns``, ``most_ns``: the clock is late at least, and at most, by so much, if the
-    difference is the same all the time. ``least_wake_ns``: a wait returns so long after its work
-    at least. ``device``: whose clock it is, where there are several.
+    difference is the same all the time; None where nothing bounds it. ``least_wake_ns``: a wait
+    returns so long after its work at least. ``device``: whose clock it is, where there are several.
     """
 
     late_ns: float = 0.0
@@ -74,8 +74,8 @@ class Clocks:
     checked: bool = False
     wrong_ns: float = 0.0
     outliers: int = 0
-    least_ns: float = -math.inf
-    most_ns: float = math.inf
+    least_ns: float | None = None
+    most_ns: float | None = None
     least_wake_ns: float = _LEAST_WAKE_NS
     device: str = ""
 
@@ -91,10 +91,20 @@ class Clocks:
         """
         if self.wrong_ns or self.outliers or self.late_ns or self.drift:
             return "apart"
+        least_ns, most_ns = self.bounds
         # Launches and waits are faster than they can be.
-        if self.least_ns > -self.least_wake_ns or self.most_ns < _LEAST_LATENCY_NS:
+        if least_ns > -self.least_wake_ns or most_ns < _LEAST_LATENCY_NS:
             return "apart"
-        return "agree" if self.most_ns - self.least_ns <= _CHECKED_NS else "unchecked"
+        return "agree" if most_ns - least_ns <= _CHECKED_NS else "unchecked"
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """``least_ns`` and ``most_ns``, infinite where nothing bounds the clock. A file holds no
+        infinity.
+        """
+        least_ns = -math.inf if self.least_ns is None else self.least_ns
+        most_ns = math.inf if self.most_ns is None else self.most_ns
+        return least_ns, most_ns
 
 
 class ClockBound(NamedTuple):
@@ -113,6 +123,10 @@ ClockAgreement = Literal["agree", "unchecked", "apart"]
 _Side = Literal["lower", "upper"]
 
 
+def _finite(value_ns: float) -> float | None:
+    return value_ns if math.isfinite(value_ns) else None
+
+
 def clocks_of(waits: Sequence[ClockBound], starts: Sequence[ClockBound]) -> Clocks:
     """Compare the clocks of host and device: they agree, or one correction makes them agree, or one
     that grows with time (a drift), or nothing does.
@@ -128,7 +142,9 @@ def clocks_of(waits: Sequence[ClockBound], starts: Sequence[ClockBound]) -> Cloc
     lowest_ns = max((bound.late_ns for bound in lower), default=-math.inf)
     highest_ns = min((bound.late_ns for bound in upper), default=math.inf)
 
-    found = Clocks(checked=checked, outliers=outliers, least_ns=lowest_ns, most_ns=highest_ns)
+    found = Clocks(
+        checked=checked, outliers=outliers, least_ns=_finite(lowest_ns), most_ns=_finite(highest_ns)
+    )
     # The usual case: no bound contradicts clocks that are equal but for what is normal.
     if lowest_ns <= SKEW_NS and highest_ns >= -SKEW_NS:
         return found

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import sys
+import urllib.parse
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -30,6 +31,7 @@ from overhead.results import (
     because,
     to_builtins,
 )
+from overhead.traces.published import published_traces
 from overhead.words.reasons import sentence
 from overhead.words.report.pages import about_run
 from tests.fakes.report import figure, fingerprint, record, share
@@ -140,6 +142,10 @@ def assert_only_our_markup(page: Page, path: Path) -> None:
     known: set[str] = set()
     for source in sources().values():
         known.update(source.where)
+    # The list of published traces is data of our own.
+    for trace in published_traces().traces:
+        file = urllib.parse.quote(trace.path)
+        known.add(f"https://github.com/{trace.repository}/blob/{trace.commit}/{file}")
     outside = {link for link in page.links if link.startswith(("javascript:", "data:", "http"))}
     assert outside <= known, path
 

@@ -143,7 +143,7 @@ def assert_only_our_markup(page: Page, path: Path) -> None:
     for source in sources().values():
         known.update(source.where)
     # The list of published traces is data of our own.
-    for trace in published_traces().traces:
+    for trace in published_traces().trace:
         file = urllib.parse.quote(trace.path)
         known.add(f"https://github.com/{trace.repository}/blob/{trace.commit}/{file}")
     outside = {link for link in page.links if link.startswith(("javascript:", "data:", "http"))}

@@ -1152,7 +1152,8 @@ def test_a_call_of_the_runtime_that_takes_long_is_named(tmp_path: Path) -> None:
     found = explain_traces([nsys(tmp_path / "t", without_pytorch())])
     told = said(found)["runtime-call-takes"].values
     assert told["call"] == "cudaMallocManaged"
-    assert (told["call_ns"], told["calls"]) == (pytest.approx(380_000), 1)
+    assert told["call_ns"] == pytest.approx(380_000)
+    assert told["calls"] == 1
 
 
 def test_a_database_cannot_fill_the_memory(tmp_path: Path) -> None:

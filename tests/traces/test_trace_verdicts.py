@@ -156,9 +156,11 @@ def test_a_range_around_most_of_a_step_is_opened(tmp_path: Path) -> None:
     opened = with_opened_ranges(read(tmp_path, program.events))
     assert list(opened.names) == ["Torch-Compiled Region: 0/0"]
     found = explained(tmp_path, program.events)
-    rows = {row.name: (row.count, row.host_ns) for row in found.operations}
-    assert rows["aten::mm"] == (2, pytest.approx(600 * US, rel=0.01))
-    assert rows["Torch-Compiled Region: 0/0"] == (1, pytest.approx(400 * US, rel=0.01))
+    rows = {row.name: row for row in found.operations}
+    inner, region = rows["aten::mm"], rows["Torch-Compiled Region: 0/0"]
+    assert (inner.count, region.count) == (2, 1)
+    assert inner.host_ns == pytest.approx(600 * US, rel=0.01)
+    assert region.host_ns == pytest.approx(400 * US, rel=0.01)
     # The calls belong to the operation in which they are made.
     for step in opened.trace.steps:
         names = {call.operation.name for call in step.calls if call.operation}

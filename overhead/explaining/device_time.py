@@ -17,8 +17,8 @@ _MOST_COPIES = 0.5
 measured.
 """
 _IN_TURN = 0.1
-"""Devices work in turn if together they work for so much more of a step than the one that works
-longest. Chosen, not measured.
+"""Devices work in turn if all of them together work for this share of a step more than the device
+that works longest. Chosen, not measured.
 """
 
 
@@ -77,8 +77,8 @@ def devices_said(split: DeviceSplit) -> list[Reason]:
 
 
 def copies_said(split: DeviceSplit, trace: Trace) -> list[Reason]:
-    """That copies alone take half of the time or more of the device that works longest, and what
-    to do about it.
+    """A reason if the device that works longest spends half of its time or more on copies alone,
+    and what to do about it; else nothing.
     """
     busiest = max(split.devices, key=_busy_of, default=None)
     if busiest is None or busiest.busy <= 0:

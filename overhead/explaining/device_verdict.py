@@ -4,7 +4,6 @@ never idles, several that work in turn, one that only copies. Pure; ns.
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 
 import msgspec
@@ -15,12 +14,10 @@ from overhead.explaining.trace_sentences import ADVICE_OF_A_STEP, with_causes
 from overhead.explaining.verdict import WITHIN
 from overhead.results import Reason, Why, because, code_of
 from overhead.traces.device_split import DeviceSplit, TimeSplit
-from overhead.traces.trace import Trace, busiest_ns
+from overhead.traces.trace import Trace
 
 _LITTLE = 0.1
 """Collectives count from this share of a step on, as operations do."""
-_APART = 1.3
-"""Steps differ by such a factor, as a gain that is named."""
 _ALWAYS = 0.95
 """A device that works for such a share of a step bounds it: anything else saves the rest at most.
 Chosen, not measured.
@@ -82,26 +79,13 @@ def in_turn(
 
 
 def with_device_causes(said: list[Why], trace: Trace, split: DeviceSplit) -> list[Why]:
-    """What is said of a step that the device bounds, with what its time goes into if it is copies,
-    and in which steps.
+    """The sentences of a verdict that the device bounds the step. They also say so if copies take
+    most of the device's time, and which steps do not fit.
     """
-    if said and code_of(said[0]) == "device-bound":
-        said = with_causes(said, _of_quick_steps(trace))
     of_copies = copies_said(split, trace)
     if of_copies:
         said = [each for each in said if code_of(each) != "pageable-uploads"]
     return with_causes(said, of_copies)
-
-
-def _of_quick_steps(trace: Trace) -> list[Reason]:
-    """That the times of a step are those of the quickest ones, where the device works much longer
-    in others.
-    """
-    quick_ns = statistics.median(busiest_ns(step.device) for step in trace.typical.steps)
-    device_ns = statistics.median(busiest_ns(step.device) for step in trace.steps)
-    if device_ns <= _APART * quick_ns:
-        return []
-    return [because("times-of-quick-steps", device_ns=device_ns)]
 
 
 def too_few_launches(verdict: StepVerdict, trace: Trace) -> Reason | None:

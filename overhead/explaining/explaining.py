@@ -532,7 +532,7 @@ def _busy(call: CallTiming, profile: StepProfile) -> Figure:
         # Of several devices the one that works longest counts.
         trace = profile.trace.counted
         times = [busiest_ns(step.device) for step in trace.steps]
-        # The mean of recorded steps, as all that stands beside it.
+        # Of recorded steps the mean, as in all other figures of a trace.
         middle = statistics.fmean if trace.is_recorded else statistics.median
         return Figure(
             name="busy",
@@ -635,7 +635,7 @@ def _not_seen(profile: StepProfile, call: CallTiming) -> list[Why]:
     if profile.trace is None:
         reasons.append(because("not-profiled", why=profile.reason))
     elif not profile.trace.has_device:
-        # The verdict has told of a device whose work is not read.
+        # The verdict says already that the work of this device is not read.
         if not profile.trace.recording.other_device:
             reasons.append(because("no-device-work-to-see"))
     else:
@@ -653,7 +653,7 @@ def _not_seen_in_trace(profile: StepProfile, trace: Trace) -> list[Why]:
     steps that ran other operations than the steps of the host's profile.
     """
     reasons: list[Why] = []
-    # The replay takes from the times for which stream another one waits.
+    # A trace does not say which stream waits for which. The replay concludes it from the times.
     for step in trace.steps:
         streams = {work.stream for work in step.device}
         if len(streams) > 1:

@@ -29,7 +29,6 @@ from overhead.traces.trace import (
     NO_SITE,
     CallKind,
     CallSite,
-    HostCall,
     HostOperation,
     StepTrace,
     TimeRange,
@@ -583,11 +582,6 @@ def synchronisation_rows(trace: Trace) -> list[record.SynchronisationRow]:
             record.SynchronisationRow(what=what, count=count, blocked_ns=blocked_ns, site=site)
         )
     return sorted(rows, key=lambda row: -row.blocked_ns)[: record.MOST_ROWS]
-
-
-def _after(moment: float, call: HostCall) -> float:
-    """How long a call lasts after a moment, ns."""
-    return max(0.0, call.end - max(call.start, moment))
 
 
 def gap_rows(trace: Trace) -> list[record.DeviceGap]:

@@ -27,7 +27,9 @@ _FEWEST = 5
 are often those after a pause, which take longer than others.
 """
 _MOSTLY_THE_CALL = 0.9
-"""The call is what a latency consists of, if it takes such a share of it. Chosen, not measured."""
+"""If the call takes this share of the latency, the latency is said to be the call. Chosen, not
+measured.
+"""
 _SLOW_CALL_NS = 15_000.0
 """A shorter latency is usual. Chosen: after a wait of 10 ms a call takes 37 µs, else 5 to 8."""
 _LONG_TIMES, _LONG_NS = 10, 100_000.0
@@ -36,8 +38,8 @@ loads so long. Chosen, not measured; lower values would name usual latencies too
 """
 
 _MANY = 20
-"""Of so many latencies the 10 and 90 % points are told, of fewer the shortest and longest. Chosen,
-not measured.
+"""From this number of latencies on, the result tells the 10 and 90 % points. Below it, it tells the
+shortest and the longest latency. Chosen, not measured.
 """
 _LONGEST_FIRST_NS = 1e6
 """If the first work of its name begins so long after its launch, the device loads the kernel, or
@@ -99,7 +101,8 @@ def launch_delays(trace: Trace) -> list[LaunchDelay]:
             if issued:
                 delay = _delay_of(call, issued)
                 if call.start < step.unrecorded_until:
-                    # Also what is queued behind work of the step waits for what is not recorded.
+                    # The recording lacks what this work waits for. Work of the step that is queued
+                    # behind it waits for the same.
                     delay = structs.replace(delay, found="unsure")
                 delays.append(delay)
     return delays
@@ -169,8 +172,14 @@ def summed_up(delays: Sequence[LaunchDelay], clocks: Clocks) -> LaunchDelays | N
     if not delays:
         return None
     kernels = [delay for delay in delays if delay.kind == "kernel"]
-    queued = [delay for delay in kernels if delay.found in ("stream", "others")]
+    found_idle = [delay for delay in kernels if delay.found == "idle"]
+    behind_own = [delay for delay in kernels if delay.found == "stream"]
+    behind_others = [delay for delay in kernels if delay.found == "others"]
+    unsure = [delay for delay in kernels if delay.found == "unsure"]
     first = [delay for delay in kernels if delay.found == "first"]
+    queued = [*behind_own, *behind_others]
+    # A shorter latency would not let their work begin earlier.
+    hidden = [delay for delay in queued if delay.own + delay.others >= _HIDDEN_NS]
     latency = _latency_of("kernel", delays)
     reason = _why_no_latency(latency, clocks)
     other_kinds = []
@@ -178,20 +187,23 @@ def summed_up(delays: Sequence[LaunchDelay], clocks: Clocks) -> LaunchDelays | N
         of_kind = _latency_of(kind, delays)
         if not _why_no_latency(of_kind, clocks):
             other_kinds.append(of_kind)
+    told = latency
+    if reason:  # then only the number of such launches is told
+        told = LatencyOfKind(kind="kernel", found_idle=latency.found_idle)
     return LaunchDelays(
         launches=len(kernels),
-        found_idle=latency.found_idle,
-        latency_ns=None if reason else latency.latency_ns,
-        low_ns=None if reason else latency.low_ns,
-        high_ns=None if reason else latency.high_ns,
+        found_idle=told.found_idle,
+        latency_ns=told.latency_ns,
+        low_ns=told.low_ns,
+        high_ns=told.high_ns,
         reason=reason,
-        call_ns=_median([delay.call_ns for delay in kernels if delay.found == "idle"]),
+        call_ns=_median([delay.call_ns for delay in found_idle]),
         clocks=clocks.agreement,
         queued=len(queued),
         queued_ns=_median([delay.delay for delay in queued]),
-        queued_behind_others=len([delay for delay in queued if delay.found == "others"]),
-        hidden=len([delay for delay in queued if delay.own + delay.others >= _HIDDEN_NS]),
-        unsure=len([delay for delay in kernels if delay.found == "unsure"]),
+        queued_behind_others=len(behind_others),
+        hidden=len(hidden),
+        unsure=len(unsure),
         first_calls=len(first),
         first_calls_ns=sum(delay.delay for delay in first),
         other_kinds=other_kinds,

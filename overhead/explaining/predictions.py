@@ -40,16 +40,17 @@ each launch under its profiler, and module loading, data loading or Python of a 
 on.
 """
 _LONGEST_UNNAMED_NS = 1e5
-"""The same where no operations are recorded: what runs between the calls of a program in C++ may be
-anything. Chosen, not measured: a launch by such a program takes some µs.
+"""The same limit for a program without recorded operations, such as one in C++, where anything may
+run between two calls. Chosen, not measured: a launch by such a program takes some µs.
 """
 _ROUNDS = 1
 """Each step is replayed once before the one that counts, so that it begins on a busy device. More
 rounds of a step that repeats give the same time, and a large trace takes longer.
 """
 _MOST_ACTIONS, _FEWEST_STEPS = 40_000, 5
-"""Steps with so many actions are changed and replayed, but this number of steps at least. Chosen,
-not measured; all of a million events take seconds.
+"""A large trace is predicted from some of its steps: as many as have this number of actions
+together, but at least this number of steps. Chosen, not measured; all steps of a million events
+take seconds.
 """
 _FEWEST_LAUNCHES = 2
 """A graph of a single launch saves nothing: it is launched too."""
@@ -60,8 +61,8 @@ _RUNTIMES = {"hip": "HIP", "ur": "SYCL"}
 
 @dataclass(frozen=True)
 class PredictedStep:
-    """What a step would take with a change, ns, and ``times`` as fast as it is now. ``runtime``:
-    whose graphs the program would use.
+    """A predicted step. ``step_ns``: how long it would take with the change ``change``. ``times``:
+    how many times as fast that is as now. ``runtime``: whose graphs the program would use.
     """
 
     change: ReplayChange
@@ -195,8 +196,8 @@ def _is_graph(actions: Sequence[QueueAction]) -> bool:
 
 
 def _after_a_graph(action: QueueAction, graph: Sequence[QueueAction]) -> QueueAction:
-    """What comes after these launches. If they become a graph, the call of the last one, which is
-    in the work of this action, is gone.
+    """The action that follows these launches. The work of this action holds the call of the last
+    launch. If the launches become a graph, that call is gone.
     """
     if not _is_graph(graph):
         return action
@@ -209,7 +210,7 @@ def _as_one_graph(launches: Sequence[QueueAction]) -> list[QueueAction]:
     """
     if not _is_graph(launches):
         return [*launches]
-    # One call stays. What a call takes is in the work of the action after it.
+    # One call stays, that of the graph. The time of a call is in the work of the action after it.
     call_ns = statistics.median(action.issue_ns for action in launches)
     each_ns = statistics.median(action.work_ns for action in launches[1:])
     first = launches[0]

@@ -65,7 +65,8 @@ def without_waits_for_ranks(
     device_ns = statistics.fmean(busiest_ns(step.device) for step in counted)
     cost = because("collectives-may-wait", device_ns=device_ns, collective_ns=collective_ns)
     if known:
-        cost = _known_cost(steps, without_known_waits, len(trace.steps))
+        counted_without = dataclasses.replace(recorded, steps=without_known_waits).counted.steps
+        cost = _known_cost(counted, counted_without, len(steps), len(trace.steps))
 
     without_waits = without_known_waits if known else without_any_waits
     differ = _differ(steps, without_waits, host)
@@ -108,23 +109,20 @@ def _not_known(
 
 
 def _known_cost(
-    steps: Sequence[StepTrace], without_waits: Sequence[StepTrace], all_steps: int
+    counted: Sequence[StepTrace], without_waits: Sequence[StepTrace], shared: int, all_steps: int
 ) -> Reason:
-    """What collectives cost whose waits are known, as a sentence. ``steps``: those of ``all_steps``
-    that are in the traces of all ranks.
+    """What collectives cost whose waits are known, as a sentence. ``counted``: the steps that the
+    other figures are made of too; ``without_waits``: the same steps without these waits. Of
+    ``all_steps`` so many are ``shared``, in the traces of all ranks.
     """
-    # All after the first, of which the other figures are made too.
-    first = 1 if len(steps) > 1 else 0
-    counted = steps[first:]
     times = {
         "device_ns": statistics.fmean(busiest_ns(step.device) for step in counted),
         "collective_ns": statistics.fmean(_exposed_ns(step) for step in counted),
-        "waiting_ns": _shortening_ns(counted, without_waits[first:]),
+        "waiting_ns": _shortening_ns(counted, without_waits),
     }
-    if len(steps) == all_steps:
+    if shared == all_steps:
         return because("collectives-wait", **times)
-    shared = {"shared": len(steps), "steps": all_steps}
-    return because("collectives-wait-in-shared-steps", **shared, **times)
+    return because("collectives-wait-in-shared-steps", shared=shared, steps=all_steps, **times)
 
 
 def _differ(
@@ -152,9 +150,10 @@ def _differ(
 
 @dataclass(frozen=True)
 class _BoundBesideRanks:
-    """What bounds a step whose waits for other ranks are taken out: host, device and so on, or
-    ``ranks`` if these waits make it so much longer. ``factor``: how many times as long that takes
-    as the next part. ``parts``: of the step without these waits; ``step_ns``: with them.
+    """What bounds a step: host, device and so on, once its waits for other ranks are taken out; or
+    ``ranks``, if these waits make the step that much longer. ``factor``: how many times as long the
+    bound takes as the next part. ``parts``: of the step without these waits; ``step_ns``: of the
+    step with them.
     """
 
     kind: BoundKind

@@ -166,8 +166,9 @@ _Members = Mapping[_Kind, Sequence[int]]
 def _members_of_kinds(
     collectives_of_ranks: Sequence[_CollectivesByKind], traces: Sequence[Trace]
 ) -> _Members:
-    """The kinds of which all ranks of their group have as many collectives, so that the first of
-    one rank belongs to the first of another one, and so on; and these ranks, two at least.
+    """The kinds of collectives that can be compared, each with its ranks (two at least). Of such a
+    kind all ranks of the group have the same number of collectives, so the first of one rank
+    belongs to the first of another rank, and so on.
     """
     # A kind: step, name and group of ranks.
     all_kinds: set[_Kind] = set().union(*collectives_of_ranks)

@@ -50,8 +50,8 @@ wait, it begins within this time after its launch. Chosen, not measured.
 
 
 GraphRole = Literal["launch", "upload", "no"]
-"""What work can be in a graph that the program would make of its launches: a launch, which the
-graph saves; an upload, which it may hold; or none, so that a graph ends before it.
+"""The place of a call's work in a graph that the program would make of its launches. A ``launch``
+is saved by the graph. An ``upload`` may be in it. ``no``: the graph ends before this work.
 """
 _ENDS_A_GRAPH = re.compile(r"DtoH|Device ?To ?Host|Pageable", re.I)
 """A read, whose value the program needs; and a copy of pageable memory, whose call works itself."""
@@ -307,9 +307,9 @@ def step_parts(trace: Trace, host: HostTimes) -> StepParts:
 
 
 def middle_of(trace: Trace) -> Callable[[Sequence[float]], float]:
-    """What makes one time of those of several steps. Recorded steps are all there is, and may do
-    different work, so their means add up; of a profile of ours the median leaves out what the
-    profiler disturbed.
+    """The function that makes one time of the times of several steps. Recorded steps may do
+    different work, and there are no others, so their mean is taken. The median of a profile of ours
+    leaves out steps that the profiler disturbed.
     """
     return statistics.fmean if trace.is_recorded else statistics.median
 
@@ -402,6 +402,9 @@ def _actions(
         if issued:  # no call has a longer latency than what passed until its own work began
             passed_ns = issued[0].start - call.start - call_ns
             latency_ns = max(0.0, min(latency_ns, passed_ns))
+        awaited_stream = waits.get(call.correlation)
+        # How long the call works on the host, without its waits and the profiler.
+        issue_ns = call.end - call.start - call.no_work - call_ns
         yield QueueAction(
             work_ns,
             _jobs(issued),
@@ -409,15 +412,15 @@ def _actions(
             call.waits_for,
             call=call.operation.name if call.operation else call.name,
             kernel=issued[0].name if issued else "",
-            after=[waits[call.correlation]] if call.correlation in waits else (),
-            issue_ns=max(0.0, call.end - call.start - call.no_work - call_ns),
+            after=() if awaited_stream is None else (awaited_stream,),
+            issue_ns=max(0.0, issue_ns),
             in_graph=_role_in_graph(call, issued),
         )
     yield QueueAction(works_ns[-1], call=because("end-of-step"))
 
 
 def _role_in_graph(call: HostCall, issued: Sequence[DeviceWork]) -> GraphRole:
-    """What the work of a call can be in a graph that the program makes of its launches."""
+    """The place of a call's work in a graph that the program would make of its launches."""
     if "GraphLaunch" in call.name:
         return "no"
     roles = {_role_of_work(work.name) for work in issued}
@@ -438,7 +441,9 @@ def _role_of_work(name: str) -> GraphRole:
 
 
 def _waits_for_streams(trace: Trace) -> dict[int, str]:
-    """By the number of a call whose device work waits for work of another stream, that stream.
+    """Which work waits for another stream: by the number of its call, the stream that it waits for.
+    Traces do not tell these waits. Such work was issued earlier, its own stream was free, and it
+    begins just when the work on the other stream ends.
 
     Traces do not tell these waits. Such work was issued earlier, its own stream was free, and it
     begins just when the work on the other stream ends.

@@ -64,7 +64,7 @@ _SLOW_OPERATION_NS = 1e7
 takes up to 3 ms in later ones.
 """
 _TIMES = 10.0
-"""A first call takes at least so many times what the fastest call of its name takes."""
+"""A call is a first call if it takes this many times as long as the fastest call of its name."""
 _KINDS = (
     "loads",
     "first-launches",
@@ -120,15 +120,15 @@ def start_up_of(trace: Trace, host: HostTimes, seen: Sequence[StepTrace] = ()) -
     fastest = _fastest_by_name(trace.steps)
     set_ups = _set_ups(trace.steps)
     slow_again = _slow_again(seen)
+    until_loaded = _until_loaded(trace.steps)
     for step in trace.steps:
         work = host.work_of(step, call_ns)
         whole_ns += work.between([step.start, step.end])[0]
         by_kind: dict[str, list[TimeRange]] = defaultdict(list)
-        for start, end in _until_loaded(trace.steps):
-            by_kind["until-loaded"].append((start, end))
+        by_kind["until-loaded"] += until_loaded
         for kind, start, end in _spans(step, fastest, set_ups, slow_again):
             by_kind[kind].append((max(start, step.start), min(end, step.end)))
-        # What an earlier kind holds of a later one counts for the earlier one alone.
+        # Time that two kinds share counts for the first of them alone.
         covered: list[TimeRange] = []
         covered_ns = 0.0
         for kind in _KINDS:

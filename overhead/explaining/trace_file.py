@@ -89,9 +89,8 @@ _WRONG_OF_WAITING = {
     "predicted-gains",
     "fewer-launches-save-little",
     "most-host-time",
-    "data-loader",
 }
-"""What is wrong, or said already, of a step that waits for the workers of a DataLoader."""
+"""What is wrong of a step that waits for the workers of a DataLoader."""
 _MOST_PROCESSES = 8
 """A sentence names at most so many other processes."""
 _MOST_SENTENCES = 20
@@ -141,17 +140,17 @@ def _explain_traces(
     paired = paired_steps(traces)
     ranks = compare_ranks(paired.traces) if len(traces) > 1 else None
     between_ranks = _said_of_ranks(ranks, traces, paired.said) if ranks else []
+    waits_known = ranks is not None and ranks.collectives > 0
     split = split_of(trace, ranks)
+    verdict = _verdict(found, trace, host, ranks, between_ranks, opened, split)
     found = msgspec.structs.replace(
         found,
         not_seen=[*_not_in_a_trace(trace), *_not_read(trace), *found.not_seen],
-        verdict=_verdict(found, trace, host, ranks, between_ranks, opened, split),
+        verdict=verdict,
         ranks=list(ranks.rows) if ranks else [],
         calls=call_rows(trace.counted),
         processes=_process_rows(trace),
-        device_time=device_time_rows(
-            split, waits_known=ranks is not None and ranks.collectives > 0
-        ),
+        device_time=device_time_rows(split, waits_known=waits_known),
         steps_taken=trace.steps_taken,
     )
     if not trace.recording.memory_recorded:  # then 0 allocations would be wrong

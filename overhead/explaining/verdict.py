@@ -674,8 +674,9 @@ def _not_understood(check: ReplayCheck) -> Why:
 def _predicted_reasons(
     kind: record.BoundKind, predicted: Sequence[PredictedStep], gains: Gains
 ) -> list[Why]:
-    """What the replay says of a step whose launches are in graphs, or with half the work of the
-    host: only what saves 2 % of the step or more, and what a measurement does not tell better.
+    """What the replay predicts with all launches in graphs, and with half the host's work. A change
+    is named if it saves 2 % of the step or more, and if no measurement tells it better. The cost of
+    synchronisations is said with the bound, or by ``_wait_reasons``.
 
     What synchronisations cost is said with the bound, or by ``_wait_reasons``.
     """

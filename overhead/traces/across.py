@@ -65,7 +65,7 @@ class _Point:
 
 
 def _origin(name: str, what: str) -> Origin:
-    """Where a number of ``published.json`` stands: the file of which it is, and what it is."""
+    """Where a number stands in ``published.json``: in which entry, and in which field."""
     return Origin(operation="published", words=f"{name} {what}")
 
 

@@ -554,7 +554,7 @@ def _with_unrecorded_work(step: StepTrace) -> StepTrace:
     streams: set[str] = set()
     for work in step.device:
         issued_at = issued.get(work.correlation, math.inf)
-        # Earlier work on another stream may be what it waits for, if that is recorded.
+        # It may wait for earlier work on another stream, if the recording has such work.
         ready = max(issued_at, last_end)
         # Later work of a stream may wait for anything that the step itself issued.
         if work.stream not in streams and work.start - ready > _LONGEST_LAUNCH_NS:

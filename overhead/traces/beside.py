@@ -1,5 +1,5 @@
-"""Threads beside the program, such as one that pins memory and uploads it: what they wait for on
-streams of their own holds up nobody else. Pure.
+"""Threads beside the program, such as one that pins memory and uploads it. They wait for streams of
+their own, and hold up nobody else. Pure.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ def without_waits_beside(
     operations: Sequence[HostOperation],
     by_correlation: Mapping[int, Sequence[DeviceWork]],
 ) -> list[HostCall]:
-    """The calls, of which those of threads that neither run operations nor launch wait for nothing
-    if the work that they wait for is their own: the program goes on meanwhile.
+    """The calls, without the waits of threads beside the program: threads that neither run
+    operations nor launch kernels, and that wait for work of their own. The program goes on
+    meanwhile. A thread that issues no work may be one that the program waits for, so its waits
+    stay. If a recording does not tell the stream of a wait, the thread's own stream is taken.
 
     A thread that issues nothing itself may be the one that the program waits for. Where a recording
     does not tell for which stream a call waits, the thread's own is taken.

@@ -150,8 +150,8 @@ def _latest_end_ns(work: Iterable[DeviceWork]) -> float:
 
 
 def _returns_before(work: Sequence[DeviceWork], until: float) -> bool:
-    """Whether a call issued work of which nothing had ended by then: it did not wait. A copy to the
-    host is always waited for.
+    """Whether a call returned before any work that it issued had ended, so that it did not wait.
+    Only work other than copies to the host counts, since these are always waited for.
     """
     if not work or any(_TO_HOST.match(piece.name) for piece in work):
         return False

@@ -214,8 +214,8 @@ def read_chrome_trace(
 def _read(
     raw: bytearray, path: Path, *, trimmed: bool, choice: StepChoice, is_cut: bool = False
 ) -> Trace:
-    """The steps of a trace in JSON, whose bytes are dropped as soon as its events are read.
-    ``is_cut``: whether bytes at its end are missing.
+    """The steps of a trace in JSON. The bytes are dropped as soon as the events are read, to save
+    memory. ``is_cut``: whether bytes at the end are missing.
     """
     sample = bytes(raw[:SAMPLE_BYTES])
     other = other_file(path, sample)
@@ -307,11 +307,13 @@ def _events_in(raw: bytearray, path: Path) -> _Found:
 
 def _header(file: _RawFile) -> _Header:
     """What the file tells beside its events, where that is of the usual kind."""
-    distributed, devices = file.distributedInfo, file.deviceProperties
-    return _Header(
-        distributed if isinstance(distributed, dict) else {},
-        [each for each in devices if isinstance(each, dict)] if isinstance(devices, list) else [],
-    )
+    distributed = file.distributedInfo
+    if not isinstance(distributed, dict):
+        distributed = {}
+    devices = file.deviceProperties
+    if not isinstance(devices, list):
+        devices = []
+    return _Header(distributed, [each for each in devices if isinstance(each, dict)])
 
 
 def _keys_of(raw: bytearray) -> list[str] | None:
@@ -341,7 +343,8 @@ def _events_of_broken(raw: bytearray, path: Path, error: str) -> _Found:
             continue
         parts.append(event.content)
         found.mended += event.mended
-    # The last event of a file that was cut is a part of one, and is told by that.
+    # In a file that was cut, the last event is incomplete. The result says that the file was cut,
+    # so this event is not counted again.
     if found.is_cut and found.unreadable:
         found.unreadable -= 1
     _add_events(found, parts)

@@ -17,13 +17,15 @@ _LEAST_PARTS = 3
 _ALIKE = 0.97
 """From this share of equal names on, two parts begin alike; as of parts that repeat."""
 _FIRST = 3
-"""So many names at the begin must be equal in all parts: what is before the first layer of a model
-is short, and no other difference would show it.
+"""The parts must begin with this number of equal names. Between the start of a part and the first
+layer of a model there are few names, and only these differ from those before another layer.
 """
 _LEAST_BEFORE = 10
-"""So many names must be before the one that each part has. Fewer are alike by chance."""
+"""At least this number of names must come before the name that each part has once. Fewer are alike
+by chance.
+"""
 _MOST_LONGER = 1.25
-"""The longest part may be so many times as long as the shortest. Chosen, not measured."""
+"""The longest part may be at most this many times as long as the shortest. Chosen, not measured."""
 _MOST_TRIED = 8
 
 

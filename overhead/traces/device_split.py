@@ -22,7 +22,7 @@ from overhead.traces.trace import DeviceWork, StepTrace, TimeRange, Trace, union
 
 _Part = WorkKind | Literal["waiting"]
 _IN_ORDER: Sequence[_Part] = ("compute", "collective", "waiting", "copy", "fill")
-"""What a moment counts as in which several kinds of work run: the first of these."""
+"""If several kinds of work run at a moment, it counts as the first of these."""
 _FINEST_NS = 1.0
 """No device tells shorter times."""
 _NO_WAITS: Mapping[DeviceWork, float] = {}

@@ -43,8 +43,9 @@ _LONG_CALL_NS = 100_000.0
 lower limits were not tried.
 """
 _OWN_GRAPH = 3
-"""Replays of which so many are alike are of a graph of their own, beside others of which that is
-true. Chosen, not measured; a full buffer drops other kernels each time.
+"""If this number of replays are alike, they are of one graph, even if replays of another graph
+begin with the same kernel. Chosen, not measured; a full buffer drops other kernels each time, so
+replays that lost kernels are not alike.
 """
 _Nodes = frozenset[tuple[str, int]]
 """What a replay of a graph runs: how often each kernel, by name."""

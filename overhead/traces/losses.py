@@ -48,6 +48,7 @@ def with_losses(
     # Launches behind the last one whose work is in the recording.
     last_start = issued[-1].call_start if issued else -math.inf
     lost_launches = [call for call in halves.lost if call.kind == "launch"]
+    lost_at_end = [call for call in lost_launches if call.start > last_start]
     return dataclasses.replace(
         recording,
         launches=halves.launches,
@@ -61,12 +62,17 @@ def with_losses(
         earlier=found.earlier,
         work_ns=found.work_ns,
         work_without_call=len(without_call),
-        work_without_call_ns=sum(piece.end - piece.start for piece in without_call),
+        work_without_call_ns=_sum_ns(without_call),
         migrations=len(migrations),
-        migrations_ns=sum(piece.end - piece.start for piece in migrations),
+        migrations_ns=_sum_ns(migrations),
         migrations_alone_ns=alone_ns,
-        launches_at_end=len([call for call in lost_launches if call.start > last_start]),
+        launches_at_end=len(lost_at_end),
     )
+
+
+def _sum_ns(work: Iterable[DeviceWork]) -> float:
+    """How long these pieces of work take, one after the other, ns."""
+    return sum(piece.end - piece.start for piece in work)
 
 
 def _alone_ns(migrations: Iterable[DeviceWork], work: Iterable[DeviceWork]) -> float:

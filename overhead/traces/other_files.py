@@ -19,7 +19,7 @@ _LARGE_SAMPLE = 1 << 20
 _TAR_AT = 257
 """Where the word ``ustar`` stands in a tar archive."""
 _FIRST = 200
-"""Within so many bytes a page or a message of XPlane tells its kind."""
+"""The first bytes of a file, in which a page or a message of XPlane shows its kind."""
 _COLUMNS = (
     b"Kernel_Name",
     b"Kernel Name",
@@ -68,6 +68,15 @@ def _holds(*words: bytes) -> Callable[[Path, bytes | bytearray], bool]:
 
     def fits(path: Path, sample: bytes | bytearray) -> bool:
         return all(word in sample for word in words)
+
+    return fits
+
+
+def _holds_one_of(*words: bytes) -> Callable[[Path, bytes | bytearray], bool]:
+    """Whether the bytes hold one of these words."""
+
+    def fits(path: Path, sample: bytes | bytearray) -> bool:
+        return any(word in sample for word in words)
 
     return fits
 
@@ -157,11 +166,11 @@ _BY_JSON = (
     OtherFile(because("file-is-explanation"), _holds(b'"overhead-explain"')),
     OtherFile(because("file-is-rocprofv3"), _holds(b'"rocprofiler-sdk-tool"')),
     OtherFile(because("file-is-execution-trace"), _holds(b'"schema"', b'"nodes"')),
-    OtherFile(because("file-is-memory-snapshot"), _holds(b'"segments"')),
-    OtherFile(because("file-is-memory-snapshot"), _holds(b'"device_traces"')),
-    OtherFile(because("file-is-nsys-json"), _holds(b'"TraceProcessEvent"')),
-    OtherFile(because("file-is-nsys-json"), _holds(b'"CudaEvent"')),
-    OtherFile(because("file-is-nsys-json"), _holds(b'"NvtxEvent"')),
+    OtherFile(because("file-is-memory-snapshot"), _holds_one_of(b'"segments"', b'"device_traces"')),
+    OtherFile(
+        because("file-is-nsys-json"),
+        _holds_one_of(b'"TraceProcessEvent"', b'"CudaEvent"', b'"NvtxEvent"'),
+    ),
     OtherFile(because("file-is-nsys-json"), _holds(b'"Type"', b'"id"')),
     # So py-spy, rbspy and others export what they have sampled.
     OtherFile(because("file-is-profile-of-functions"), _holds(b"speedscope.app")),
@@ -173,28 +182,29 @@ _OF_LISTS = re.compile(rb"\s*\[\s*\[\s*(?:-?\d|\])")
 
 _BY_EVENTS = (
     # So torch_npu names the processes and the arrows of its traces.
-    OtherFile(because("file-is-ascend"), _holds(b'"async_npu"')),
-    OtherFile(because("file-is-ascend"), _holds(b'"Ascend Hardware"')),
+    OtherFile(because("file-is-ascend"), _holds_one_of(b'"async_npu"', b'"Ascend Hardware"')),
     OtherFile(because("file-is-unitrace"), _holds(b'"gpu_op"')),
     # So torch.autograd.profiler named its processes before PyTorch 1.8.1.
-    OtherFile(because("file-is-old-autograd"), _holds(b'"CUDA functions"')),
-    OtherFile(because("file-is-old-autograd"), _holds(b'"CPU functions"')),
+    OtherFile(
+        because("file-is-old-autograd"), _holds_one_of(b'"CUDA functions"', b'"CPU functions"')
+    ),
     OtherFile(because("file-is-rocprof"), _holds(b'"BeginNs"')),
 )
 """Traces in Chrome's format of other programs, also of those that use a category of PyTorch's."""
 _BY_FOREIGN_EVENTS = (
     # So XProf names the processes of its traces.
-    OtherFile(because("file-is-xprof"), _holds(b'"/host:')),
-    OtherFile(because("file-is-xprof"), _holds(b'"/device:')),
-    OtherFile(because("file-is-tensorflow"), _holds(b'"cat":"Op"')),
-    OtherFile(because("file-is-tensorflow"), _holds(b'"cat": "Op"')),
-    OtherFile(because("file-is-onnx-runtime"), _holds(b'"model_loading_')),
-    OtherFile(because("file-is-onnx-runtime"), _holds(b"ExecutionProvider")),
+    OtherFile(because("file-is-xprof"), _holds_one_of(b'"/host:', b'"/device:')),
+    OtherFile(because("file-is-tensorflow"), _holds_one_of(b'"cat":"Op"', b'"cat": "Op"')),
+    OtherFile(
+        because("file-is-onnx-runtime"), _holds_one_of(b'"model_loading_', b"ExecutionProvider")
+    ),
     # So VizTracer writes what Python ran.
-    OtherFile(because("file-is-profile-of-functions"), _holds(b'"viztracer_metadata"')),
-    OtherFile(because("file-is-profile-of-functions"), _holds(b'"FEE"')),
-    OtherFile(because("file-is-browser"), _holds(b"devtools.timeline")),
-    OtherFile(because("file-is-browser"), _holds(b"disabled-by-default-")),
+    OtherFile(
+        because("file-is-profile-of-functions"), _holds_one_of(b'"viztracer_metadata"', b'"FEE"')
+    ),
+    OtherFile(
+        because("file-is-browser"), _holds_one_of(b"devtools.timeline", b"disabled-by-default-")
+    ),
 )
 """Of those that have no category of PyTorch."""
 

@@ -207,7 +207,7 @@ class PendingWork:
         last = max(done.values(), default=call.start)
         told = self._told.get(call.correlation)
         if told is not None and not told.holds:
-            # The event for which it waits may lie before other work of that stream.
+            # Other work of that stream may come after the event for which the call waits.
             awaited = max(self._awaited(told).values(), default=call.start)
             # A call that lasts waits for something, also where the file tells of another event.
             if awaited > call.start or call.end - call.start <= IDLE_WAIT_NS:

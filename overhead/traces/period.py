@@ -17,18 +17,17 @@ model; with three, each pause between two repetitions has another one beside it.
 measured.
 """
 _LEAST_COVERED = 0.5
-"""The repetitions must be so much of the whole sequence. A recording may end in the middle of equal
-layers of a model; these repeat too, but they are only a part of the last step. Chosen, not
-measured.
+"""The repetitions must cover this share of the sequence. A recording may end among the equal layers
+of a model, which repeat too but are only a part of the last step. Chosen, not measured.
 """
 _LAST = 3
-"""So many names at the end must be equal in all of the last repetitions: what follows the last
-layer of a model is short, and no other difference would show it.
+"""The last repetitions must end with this number of equal names. Between the last layer of a model
+and the end of a step there are few names, and only these differ from those after another layer.
 """
 _TAIL = 16
 _TAIL_ALIKE = 14
-"""A period is tried only if so many of the last names are equal one period earlier, which is quick
-to find out.
+"""The last names, so many, must equal those one period earlier. This is quick to check, so it comes
+first.
 """
 _MOST_TRIED = 4000
 """Most periods that are compared in full. Chosen, not measured."""
@@ -74,8 +73,8 @@ def repeating_part(names: NDArray[np.integer]) -> Period | None:
 
 
 def _possible_lengths(names: NDArray[np.integer]) -> list[int]:
-    """The lengths for which the end of the sequence equals what is so much earlier, the shortest
-    first.
+    """The lengths of a period to try, the shortest first: the end of the sequence equals the part
+    that lies one length earlier.
     """
     count = len(names)
     longest = count // LEAST_REPETITIONS

@@ -27,8 +27,8 @@ process. Chosen, not measured; clocks that differ put some work before its call.
 _CLOCKS_NS = 1e6
 """By so much a device's clock may be early against the host's. Chosen, not measured."""
 _CLOSER = 0.5
-"""Devices belong to processes in the order of both, unless launches are so much closer to their
-work in another order. Chosen, not measured.
+"""Processes are paired with devices in order. Another pairing is taken only if the
+distance from launches to their work is below this share of that. Chosen, not measured.
 """
 _MOST_ORDERS = 6
 """Of more processes only their own order is looked at: 6 have 720 orders."""
@@ -75,7 +75,7 @@ class _Calls:
         for call in calls:
             if call.correlation:
                 self.starts[call.process][call.correlation] = call.start
-        # Only where each label is that of one process does the label of a device tell its process.
+        # The label of a device tells its process only if no two processes have the same label.
         of_label: dict[str, list[ProcessId]] = defaultdict(list)
         for process in self.starts:
             of_label[_label(process)].append(process)
@@ -123,8 +123,9 @@ def _decide(
     open_indices: Sequence[int],
     calls: _Calls,
 ) -> None:
-    """Find the process of the work (at ``open_indices``) whose number several processes have, and
-    put it into ``issuers``: by the device, if each device is of one process, else by time.
+    """Find the process of each piece of work (at ``open_indices``) whose number calls of several
+    processes have, and put it into ``issuers``. The device tells the process if each device is used
+    by one process; else the time does.
     """
     by_device: dict[str, list[int]] = defaultdict(list)
     for index in open_indices:
@@ -194,9 +195,9 @@ def _in_pairs(
     by_device: Mapping[str, Sequence[int]],
     calls: _Calls,
 ) -> dict[str, ProcessId]:
-    """The process of each device, as many of one as of the other: in the order in which launches
-    lie closest before their work. Where that tells little, as of ranks that run in step, the first
-    device belongs to the first process, and so on.
+    """Pair each device with a process, if there are as many of both. The pairing in which launches
+    lie closest before their work is taken. Ranks that run in step lie equally close in every
+    pairing; then the first device belongs to the first process, and so on.
     """
     distances: dict[tuple[str, ProcessId], float] = {}
     for device, process in itertools.product(devices, processes):
@@ -268,8 +269,8 @@ def _decide_by_time(
 
 
 def _give_to_owners(work: Sequence[TraceEvent], issuers: list[ProcessId | None]) -> None:
-    """Give work of which no process has the call to the process that uses its device alone, in
-    place: so that it counts as lost there, and not in another process.
+    """Give work without a recorded call to the only process that uses its device, in place. So it
+    counts as lost there, and not in another process.
     """
     of_device: dict[str, set[ProcessId]] = defaultdict(set)
     for piece, issuer in zip(work, issuers, strict=True):

@@ -41,8 +41,9 @@ KiB.
 
 _MOST_QUIET_CALLS = 40_000
 _FEWEST_QUIET = 5
-"""Quiet steps with so many calls tell what is typical, but for this number of steps at least.
-Chosen, not measured; all steps of a million events take seconds longer to replay.
+"""Of a large trace only some quiet steps are taken: as many as have this number of calls together,
+but at least this number of steps. Chosen, not measured; to replay all steps of a million events
+takes seconds longer.
 """
 
 
@@ -271,8 +272,8 @@ class StepTrace:
         return waits
 
     def key(self, index: int) -> int:
-        """What finds this step in the traces of other ranks: the number of its mark, else its
-        position ``index``.
+        """The number by which this step is found in the traces of other ranks: that of its mark,
+        else its position ``index``.
         """
         return index if self.number is None else self.number
 
@@ -349,9 +350,9 @@ class Trace:
 
     @property
     def counted(self) -> Trace:
-        """The steps of which all figures are made that stand side by side. Of a trace that somebody
-        recorded, all after the first one, which only tells when the second one begins: the device
-        may run behind the host. Of a profile of ours, all.
+        """The steps that all figures of the result are made of. Of a trace that somebody recorded
+        these are all after the first one: the device may run behind the host, so the first step
+        only tells when the second one begins. Of a profile of ours they are all steps.
         """
         return self._counted if self.is_recorded else self
 

@@ -51,16 +51,16 @@ _MOST_EXCHANGE = 0.9
 one may wait after all of them. Chosen, not measured.
 """
 _LEAST_CALLS = 20
-"""Of so many calls in a row, a part that repeats three times is no chance: a small program may just
-launch one kernel four times. Chosen, not measured.
+"""The repetitions must have this number of calls. A small program may launch one kernel four times
+by chance. Chosen, not measured.
 """
 _FEW_LAUNCHES = 3
 """A repetition of so few launches may be a turn of a loop inside of a step, also where the host
 reads a value in it. Chosen, not measured.
 """
 _MUCH = 0.1
-"""Start-up of this share of the time, and what else is outside of a loop, changes what is said of
-it. Chosen, not measured.
+"""If start-up, and other time outside of the loop, takes this share of the time, the loop alone is
+taken. Chosen, not measured.
 """
 _DEEPEST = 4
 """So deep in other ranges those are looked for that repeat. Chosen, not measured."""
@@ -328,9 +328,9 @@ def _parts_with_one_exchange(
 def _rounds_without_start_up(
     operations: Iterable[TraceEvent], launches: Launches, begin: float, end: float
 ) -> FoundSteps | None:
-    """The rounds of a plain loop, whose launches repeat and exchange nothing, where the program
-    also does something else for long, such as start-up before. None without such a loop, and where
-    the loop is all that the program does: then the recording as one step tells as much.
+    """The rounds of a loop whose launches repeat and exchange nothing with the host. None without
+    such a loop. None also if the loop is all that the program does: then the whole recording as one
+    step tells as much.
     """
     kernels = launches.kernels.between(begin, end)
     rounds = rounds_of(kernels.names)

@@ -26,10 +26,10 @@ from overhead.words.format import (
 from overhead.words.names import CALLER_WORDS
 
 _SECONDS_FROM_NS = 0.9995e9
-"""From so many ns on a length is said in seconds, rounded to three digits."""
+"""A length of this many ns or more is said in seconds, rounded to three digits."""
 _MILLI_TIME_FROM_NS, _SECOND_TIME_FROM_NS = 1e7, 1e10
-"""From so many ns on a ``time`` is said in ms and in s. 9,999 is the longest number that is read at
-a glance. Chosen, not measured.
+"""A ``time`` of this many ns or more is said in ms, and in s. 9,999 is the longest number that is
+read at a glance. Chosen, not measured.
 """
 _SMALL_IN_UNIT = 0.1
 """Below this a time has a unit of its own. Chosen, not measured: 0.011 ms beside 105 ms is harder

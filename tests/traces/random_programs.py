@@ -73,7 +73,7 @@ class Step:
     """Each moment counts once: as computing, a collective, a copy or a fill, what comes first."""
     running_ns: dict[int, int] = field(default_factory=dict)
     """The work of all steps, where it runs in this one."""
-    operations: dict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
+    operations: dict[str, list[int]] = field(default_factory=dict)
     """How many, and their ns without the waits inside."""
     latencies: list[int] = field(default_factory=list)
     """Of kernels whose stream had no work when the call was made."""
@@ -175,7 +175,7 @@ class Simulation:
         self.write("cpu_op", part.name, began, self.now)
         is_outermost = depth == 0 or part.kind == "backward"
         if is_outermost:
-            row = self.steps[-1].operations[part.name]
+            row = self.steps[-1].operations.setdefault(part.name, [0, 0])
             row[0] += 1
             row[1] += self.now - began - (self.waited - waited)
         if part.kind == "backward":

@@ -193,10 +193,6 @@ TEMPLATES = {
         " device. Synchronisations cost {share:percent} of the step; without them the step would be"
         " device-bound."
     ),
-    "times-of-quick-steps": (
-        "These are the times of the quickest steps: in the median step the device works for"
-        " {device_ns:time}."
-    ),
     "device-bound-in-turn": (
         "Device-bound by {devices} devices that work in turn: in a step of {step_ns:time} no device"
         " works for more than {busy:share}, but at least one of them for {together:share}."
